@@ -9,8 +9,8 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import remark, say, when, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, queue_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import OneQueue, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.views.activity import KEPT, ActivityEntry, ActivityView

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.parts import command_app
-from lowkiq_lambda.cli.queues import AppOption, app_of
+from lowkiq_lambda.cli.parts import AppOption, command_app
+from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 
 _HELP: Final = """

@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.cli.codes import DONE, FAILED
-from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, Need, PromiseView
 from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
@@ -85,10 +85,7 @@ _ADVICE: Final = (
 
 @command.default
 def doctor(
-    app: Annotated[
-        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
-    ] = None,
-    /,
+    app: AppOption = None,
     *,
     stack: Annotated[
         str | None,

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, number
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number
+from lowkiq_lambda.cli.queues import app_of, worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget

@@ -9,8 +9,8 @@ from lowkiq_lambda.base.errors import ConfigError, JobError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
-from lowkiq_lambda.cli.parts import Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.parts import AppOption, Yes, command_app, flag
+from lowkiq_lambda.cli.queues import QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
+from lowkiq_lambda.cli.parts import After, AppOption, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.errors import ErrorsView, SharedError, errors_view
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError, EmbeddedServerError
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
 from lowkiq_lambda.cli.output import progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import app_spec, command_app, find_app_spec, flag, number, whole_number
-from lowkiq_lambda.cli.queues import AppOption, worker_of
+from lowkiq_lambda.cli.parts import AppOption, app_spec, command_app, find_app_spec, flag, number, whole_number
+from lowkiq_lambda.cli.queues import worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.declare.worker import worker_of as declared

@@ -11,8 +11,8 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
 from lowkiq_lambda.cli.output import remark, say, table, write_json
-from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.parts import After, AppOption, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import ago
 

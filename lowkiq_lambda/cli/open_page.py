@@ -12,8 +12,8 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.contexts import DASHBOARD_URL
 from lowkiq_lambda.cli.output import say
-from lowkiq_lambda.cli.parts import command_app, find_app_spec
-from lowkiq_lambda.cli.queues import AppOption, QueueName, worker_named
+from lowkiq_lambda.cli.parts import AppOption, command_app, find_app_spec
+from lowkiq_lambda.cli.queues import QueueName, worker_named
 from lowkiq_lambda.settings.loading import load_app
 
 _HELP: Final = """

@@ -39,6 +39,11 @@ def flag(text: str, group: Group = OPTIONS) -> Parameter:
     return Parameter(help=text, group=group, negative="", show_default=False)
 
 
+AppOption: TypeAlias = Annotated[
+    str | None,
+    Parameter(name=["--app", "-A"], help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project."),
+]
+"""Of each command. One that takes no other argument takes the app without the name of the option, too."""
 Reason: TypeAlias = Annotated[
     str | None,
     Parameter(help="Why: it stands in the activity, beside your name. More than 100 jobs need it.", group=OPTIONS),
@@ -56,7 +61,7 @@ def app_spec(option: str | None, environ: Mapping[str, str]) -> str:
     if spec := find_app_spec(option, environ):
         return spec
     raise ConfigError(
-        "No app is named: give MODULE:APP where --help shows it, or set LOWKIQ_APP, or write it as app into "
+        "No app is named: give --app MODULE:APP, or set LOWKIQ_APP, or write it as app into "
         "[tool.lowkiq] of the project's pyproject.toml."
     )
 

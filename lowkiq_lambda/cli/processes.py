@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
+from lowkiq_lambda.cli.parts import AppOption, Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.views.processes import Doing, Process
 
@@ -64,10 +64,7 @@ command: Final = command_app(
 
 @command.default
 def processes(  # noqa: PLR0913 - the options of a command line
-    app: Annotated[
-        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
-    ] = None,
-    /,
+    app: AppOption = None,
     *,
     quiet: Annotated[str | None, Parameter(help="The process that is to begin nothing new.")] = None,
     stop: Annotated[str | None, Parameter(help="The process that is to end.")] = None,

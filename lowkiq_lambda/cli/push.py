@@ -9,8 +9,8 @@ from cyclopts import Parameter, Token
 from lowkiq_lambda.base.errors import ConfigError, JobError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say, write_json
-from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, finite_number, flag, number, whole_number
+from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
 

@@ -12,7 +12,7 @@ from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.cli.contexts import CONTEXT, REDIS_URL
 from lowkiq_lambda.cli.noting import reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
-from lowkiq_lambda.cli.parts import Reason, Yes, app_spec
+from lowkiq_lambda.cli.parts import AppOption, Reason, Yes, app_spec
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.operate.queue_operations import QueueOperations
     from lowkiq_lambda.store.shard.declarations import Registered
 
-AppOption: TypeAlias = Annotated[
-    str | None, Parameter(name="--app", help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project.")
-]
 OneQueue: TypeAlias = Annotated[
     str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")
 ]

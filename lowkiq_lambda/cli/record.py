@@ -15,8 +15,8 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, number, whole_number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of, worker_named
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number, whole_number
+from lowkiq_lambda.cli.queues import NamedQueue, QueueName, app_of, queue_of, worker_named
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.settings.loading import load_value
 from lowkiq_lambda.testing.fuzz.recording import RecordedPush

@@ -12,8 +12,8 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, Reason, Yes, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.store.shard.layout import Layout
 
 if TYPE_CHECKING:

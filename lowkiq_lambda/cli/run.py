@@ -14,7 +14,7 @@ from msgspec import structs
 
 from lowkiq_lambda.base.address import EMBEDDED, is_embedded, parse_address, without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag, whole_number
+from lowkiq_lambda.cli.parts import AppOption, app_spec, command_app, flag, whole_number
 from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.traces import TRACE_FILE
@@ -145,11 +145,7 @@ command: Final = command_app("run", help_=HELP, epilogue=EPILOGUE, usage="lowkiq
 
 @command.default
 def run(
-    app: Annotated[
-        str | None,
-        Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project."),
-    ] = None,
-    /,
+    app: AppOption = None,
     *,
     require: Annotated[
         str | None,

@@ -11,8 +11,8 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import remark, say, write_json
-from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, OneQueue, QueueName, app_of, queue_of, worker_of
+from lowkiq_lambda.cli.parts import After, AppOption, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import NamedQueue, OneQueue, QueueName, app_of, queue_of, worker_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of

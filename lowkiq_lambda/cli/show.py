@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import remark, say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag
+from lowkiq_lambda.cli.queues import QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
 
 if TYPE_CHECKING:

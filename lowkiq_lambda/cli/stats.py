@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag
+from lowkiq_lambda.cli.queues import OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import duration, exact, rate, short, utc
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import ago, duration, exact
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound, TenantStats, tenants_response
 from lowkiq_lambda.views.shards import MOST_TENANTS, TenantOrder

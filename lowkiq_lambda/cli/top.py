@@ -13,8 +13,8 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.parts import command_app
-from lowkiq_lambda.cli.queues import AppOption, app_of
+from lowkiq_lambda.cli.parts import AppOption, command_app
+from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.views.activity import lacks_reason
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from lowkiq_lambda.cli.changing import many, moment
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, say, write_json
-from lowkiq_lambda.cli.parts import Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, app_of, queue_of
+from lowkiq_lambda.cli.parts import AppOption, Yes, command_app, flag
+from lowkiq_lambda.cli.queues import NamedQueue, app_of, queue_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq

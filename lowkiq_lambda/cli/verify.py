@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DONE, FAILED
-from lowkiq_lambda.cli.parts import command_app, flag, number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number
+from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.views.journal import LONGEST
 from lowkiq_lambda.views.verification import Verified

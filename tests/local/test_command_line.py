@@ -252,7 +252,7 @@ def test_ln14_without_an_app_nothing_is_run(tmp_path: Path, program: list[str], 
     warned, told = done.stderr.splitlines()
     assert (2, "") == (done.returncode, done.stdout)
     assert warned.endswith("LOWKIQ_APPP is unknown and has no effect: did you mean LOWKIQ_APP?")
-    assert told.startswith("error: No app is named: give MODULE:APP")
+    assert told.startswith("error: No app is named: give --app MODULE:APP")
     assert "or set LOWKIQ_APP" in told
     assert 0 == own_server.admin.dbsize()
 

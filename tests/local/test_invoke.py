@@ -170,7 +170,7 @@ def test_without_a_server_one_is_started(shop: Shop, tmp_path: Path) -> None:
         (
             [],
             None,
-            "give MODULE:APP where --help shows it, or set LOWKIQ_APP, or write it as app into [tool.lowkiq]",
+            "give --app MODULE:APP, or set LOWKIQ_APP, or write it as app into [tool.lowkiq]",
         ),
         ([], "nowhere:app", "There is no module 'nowhere'"),
     ],

@@ -240,7 +240,7 @@ def test_diff_tells_definitions_and_firings(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["next"], "No app is named: give MODULE:APP"),
+        (["next"], "No app is named: give --app MODULE:APP"),
         (["next", "shop.txt"], "'shop.txt' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (["next", "none.toml"], "none.toml cannot be read: No such file or directory in "),
         (["next", "none.json"], "none.json cannot be read: No such file or directory in "),

@@ -10,8 +10,8 @@ from lowkiq_lambda.base.errors import ConfigError, NoSuchEntry
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import ACT, ActOptions, AppOption, OneQueue, QueueName, app_of, worker_of
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
 

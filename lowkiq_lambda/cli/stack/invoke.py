@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.parts import app_spec, command_app, number
+from lowkiq_lambda.cli.parts import AppOption, app_spec, command_app, number
 from lowkiq_lambda.local.invoke import Function, play
 from lowkiq_lambda.local.logs import set_up_logs
 
@@ -55,10 +55,7 @@ command: Final = command_app(
 
 @command.default
 def invoke(
-    app: Annotated[
-        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
-    ] = None,
-    /,
+    app: AppOption = None,
     *,
     function: Annotated[Function, Parameter(help="Whose handler.")] = "drain",
     event: Annotated[str, Parameter(help="The event as JSON, or @ and the name of a file that has it.")] = "{}",

@@ -112,7 +112,7 @@ def test_an_app_that_cannot_work_is_told_so(run: Run, write_app: WriteApp, tmp_p
     nameless, empty, broken = run("--yes"), run(write_app({}), "--yes"), run("broken_jobs:app", "--yes")
 
     assert [MISUSED] * 3 == [nameless.code, empty.code, broken.code]
-    assert "give MODULE:APP where --help shows it, or set LOWKIQ_APP" in nameless.error
+    assert "give --app MODULE:APP, or set LOWKIQ_APP" in nameless.error
     assert "has no workers" in empty.error
     assert "ValueError: no luck" in broken.error
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from lowkiq_lambda.cli.codes import AWAY, INTERRUPTED
 from lowkiq_lambda.cli.output import agreed
-from lowkiq_lambda.cli.parts import command_app
-from lowkiq_lambda.cli.stack.schedules.options import AppName, GuardOptions, PlanOptions, target_of
+from lowkiq_lambda.cli.parts import AppOption, command_app
+from lowkiq_lambda.cli.stack.schedules.options import GuardOptions, PlanOptions, target_of
 
 _PLAN: Final = PlanOptions()
 _GUARD: Final = GuardOptions()
@@ -80,8 +80,7 @@ command.command(_indexes)
 
 @command.default
 def follow(
-    app: AppName = None,
-    /,
+    app: AppOption = None,
     *,
     options: PlanOptions = _PLAN,
     guard: GuardOptions = _GUARD,
@@ -103,7 +102,7 @@ def follow(
 
 
 @_indexes.default
-def print_indexes(app: AppName = None, /, *, guard: GuardOptions = _GUARD) -> int:
+def print_indexes(app: AppOption = None, *, guard: GuardOptions = _GUARD) -> int:
     """Print the value for ShardIndexes; the exit code."""
     from lowkiq_lambda.cli.stack.schedules import flow
 

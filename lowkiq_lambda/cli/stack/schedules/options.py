@@ -2,17 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
 from cyclopts import Group, Parameter
 
 from lowkiq_lambda.aws.drain_schedules.schedule import NAME_LENGTH, PREFIX_LENGTH
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import flag
-
-AppName: TypeAlias = Annotated[
-    str | None, Parameter(name="MODULE:APP", help="The app with the workers; else LOWKIQ_APP.")
-]
 
 _PREFIX: Final = "lowkiq"
 _NAME: Final = re.compile(r"[0-9a-zA-Z\-_.]+")
