@@ -14,13 +14,10 @@
 --   that stays, as it is paused, is 'paused'. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local looked_at, order, requeued_ids, arrival = tonumber(ARGV[10]), ARGV[11], 0, nil
+local looked_at, order, requeued_ids = tonumber(ARGV[10]), ARGV[11], 0
 
--- For an operator who looked before, this is a push.
-local function next_arrival()
-  arrival = arrival or struct.pack('>I6', call('HINCRBY', meta, 'arrival', 1))
-  return arrival
-end
+-- For an operator who looked before, this is a push. Each id has its own: items, headers and expiries go by it alone.
+local function next_arrival() return struct.pack('>I6', call('HINCRBY', meta, 'arrival', 1)) end
 
 local function touch(id)
   local arrival, record = next_arrival(), call('HGET', jobs, id)
