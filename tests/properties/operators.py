@@ -35,11 +35,14 @@ class OperatedModel(Model):
         whole = {id_: len(self.morgue[id_].entries) == 1 for id_ in known}
         progress = {id_: self.dead_progress.get(id_) for id_ in known}
         exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
+        before = self.arrival
         for id_, entries in exhumed.items():
-            self.arrival += 1
             place, came = progress[id_] or (None, "")
             self.dead_progress.pop(id_, None)
-            if whole[id_] and place == entries[0][:2] and id_ not in self.waiting and id_ not in self.flight:
+            alone = id_ not in self.waiting and id_ not in self.flight
+            goes_on = whole[id_] and place == entries[0][:2] and alone
+            self.arrival += goes_on or self.arrival == before
+            if goes_on:
                 job = self.waiting[id_] = Job([], self.now)
                 job.handed, self.progress[id_] = [entries[0]._replace(arrival=self.arrival)], came
             else:
