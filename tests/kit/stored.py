@@ -90,6 +90,7 @@ def stored_and_seen(client: redis.Redis, shard: ShardRef) -> tuple[State, float]
     _check_seen(dead_seen, {id_: entries for id_, entries in morgue.items() if len(entries) > 1})
     _check_sizes(raw[-1], morgue)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
+    _check_arrivals(waiting, flight, morgue)
     state: State = {
         "waiting": waiting,
         "flight": flight,
@@ -195,6 +196,17 @@ def _check_sizes(members: Iterable[bytes], morgue: dict[str, list[Entry]]) -> No
     """Of each id with several payloads in the morgue it is noted how many they are."""
     noted = {member[5:].decode(): int.from_bytes(member[1:5]) for member in members if member[:1] == _NO_ID}
     assert {id_: len(entries) for id_, entries in morgue.items() if len(entries) > 1} == noted
+
+
+def _check_arrivals(waiting: State, flight: State, morgue: dict[str, list[Entry]]) -> None:
+    """Two ids share no arrival number: more keys go by that alone."""
+    of_ids: dict[int, set[str]] = {}
+    lists = [(id_, one[0] + one[-1]) for id_, one in waiting.items()]
+    lists += [(id_, one[0]) for id_, one in flight.items()] + list(morgue.items())
+    for id_, entries in lists:
+        for entry in entries:
+            of_ids.setdefault(entry.arrival, set()).add(id_)
+    assert all(len(ids) == 1 for ids in of_ids.values())
 
 
 def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:

@@ -136,7 +136,7 @@ class CancellingMachine(OperatedMachine):
             self.push(jobs)
             self.make_free()
             self.acquire(data.draw(WIDE_LIMITS, label="limits"), twice=False)
-        if not self.model.flight:
+        if not (self.has_claim() and self.model.flight):
             return
         ids = data.draw(st.lists(st.sampled_from(sorted(self.model.flight)), min_size=1, unique=True), label="ids")
         self.cancel(ids, kill=kill, late=False)

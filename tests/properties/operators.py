@@ -35,11 +35,14 @@ class OperatedModel(Model):
         whole = {id_: len(self.morgue[id_].entries) == 1 for id_ in known}
         progress = {id_: self.dead_progress.get(id_) for id_ in known}
         exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
-        self.arrival += bool(exhumed)
+        before = self.arrival
         for id_, entries in exhumed.items():
             place, came = progress[id_] or (None, "")
             self.dead_progress.pop(id_, None)
-            if whole[id_] and place == entries[0][:2] and id_ not in self.waiting and id_ not in self.flight:
+            alone = id_ not in self.waiting and id_ not in self.flight
+            goes_on = whole[id_] and place == entries[0][:2] and alone
+            self.arrival += goes_on or self.arrival == before
+            if goes_on:
                 job = self.waiting[id_] = Job([], self.now)
                 job.handed, self.progress[id_] = [entries[0]._replace(arrival=self.arrival)], came
             else:
@@ -50,8 +53,9 @@ class OperatedModel(Model):
         return len(exhumed)
 
     def requeue_all(self, look: ShardSnapshot) -> int:
-        """All of the morgue."""
-        return self.requeue(look, list(self.morgue)) if look.dead else 0
+        """All of the morgue, what died first before the others."""
+        ids = sorted(self.morgue, key=lambda id_: (self.morgue[id_].at, id_.encode()))
+        return self.requeue(look, ids) if look.dead else 0
 
     def delete_dead(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """What lies in the morgue under the ids."""

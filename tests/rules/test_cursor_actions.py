@@ -241,3 +241,29 @@ def test_what_comes_behind_failed_payloads_that_are_gone_starts_anew(
 
     (waiting,) = app.operate(worker).waiting.fetch(["a"])
     assert (-1, None, ["new"]) == (waiting.retry_count, waiting.error, [payload for payload, _ in waiting.payloads])
+
+
+def test_requeued_together_each_has_its_own_headers(app: Lowkiq, queue_name: str) -> None:
+    """Also once another of them is done."""
+    runs: dict[str, list[Any]] = {"a": [], "b": []}
+
+    def note(job: BatchJob, item: int) -> None:
+        if item == (job.cursor or 0):
+            runs[job.id].append((job.cursor, [headers["trace"] for headers in job.headers]))
+        if item == STOPS_AT and len(runs[job.id]) < 3:
+            raise Broken("item 3 is broken")
+
+    worker = declare_items(app, queue_name, Items(6, note))
+    worker.push_many([{"id": id_, "payload": id_, "headers": {"trace": f"of {id_}"}} for id_ in runs])
+    queue = app.operate(worker)
+    app.drain()
+    queue.waiting.kill(everything=True)
+
+    assert 2 == queue.morgue.requeue(everything=True)
+    app.drain()
+    queue.waiting.run_now(["a"])
+    app.drain()
+    queue.waiting.run_now(["b"])
+    app.drain()
+
+    assert {id_: [(None, own), (3, own), (3, own)] for id_ in runs if (own := [f"of {id_}"])} == runs

@@ -255,3 +255,19 @@ def test_a_kill_beside_a_running_id_ends_nothing_of_it(app: Lowkiq, server: Serv
     app.drain()
 
     assert {"one": "d", "two": "d", "three": "d"} == task.statuses
+
+
+def test_started_jobs_that_come_back_together_keep_their_own_items(
+    app: Lowkiq, clock: ManualClock, worker: type[Worker], task: TaskOfTests
+) -> None:
+    """Each comes to a place of its own, by which alone its items, headers and expiries are known."""
+    for number, label in ((1, "one"), (2, "two")):
+        task.push_many((number, "a", label))
+        Starter(app, worker, str(number), JobProgress(b"1")).fail(clock.time() + 60)
+    queue = app.operate(worker)
+    queue.waiting.kill(everything=True)
+
+    assert 2 == queue.morgue.requeue(everything=True)
+
+    queue.waiting.delete(["1"])
+    assert {"one": "c", "two": "e"} == task.statuses

@@ -16,15 +16,16 @@ local refused = refusal(ARGV[5])
 if refused then return refused end
 local looked_at, order, requeued_ids, arrival = tonumber(ARGV[10]), ARGV[11], 0, nil
 
--- For an operator who looked before, this is a push.
+-- For an operator who looked before, this is a push. Two payloads share no number: by that alone their items, headers and
+-- expiries are known.
 local function next_arrival()
-  arrival = arrival or struct.pack('>I6', call('HINCRBY', meta, 'arrival', 1))
+  arrival = struct.pack('>I6', call('HINCRBY', meta, 'arrival', 1))
   return arrival
 end
 
 local function touch(id)
-  local arrival, record = next_arrival(), call('HGET', jobs, id)
-  call('HSET', jobs, id, is_in_box(record) and record:sub(1, 1) .. arrival or record_of(entries_of(record), arrival))
+  local touched, record = arrival or next_arrival(), call('HGET', jobs, id)
+  call('HSET', jobs, id, is_in_box(record) and record:sub(1, 1) .. touched or record_of(entries_of(record), touched))
 end
 
 local reply = act_on_each(14, function(id, after, again)
