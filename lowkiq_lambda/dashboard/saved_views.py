@@ -1,6 +1,6 @@
 """Saved views: pages with their filters, by names, for all visitors.
 
-An address is checked when it is saved, and again when it is read: whoever may write to Redis must not lead visitors
+An address is checked when it is saved, and again when it is read: other writers to Redis must not lead visitors
 elsewhere.
 """
 

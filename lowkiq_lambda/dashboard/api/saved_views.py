@@ -46,7 +46,11 @@ def views(context: RequestContext, params: NoParams) -> SavedViews:  # noqa: ARG
 
 
 def save_view(context: RequestContext, params: NewView) -> SavedView:
-    """Save a view by a name, in place of one of that name."""
+    """Save a view by a name, in place of one of that name; some 50 are kept.
+
+    The response has the address as it is kept: from the first page of a list on. If the app has a mask, the address has
+    no `payload`, as Redis would keep what is searched for.
+    """
     try:
         return saved_views.save(context, params.name, params.address)
     except ValueError as error:
