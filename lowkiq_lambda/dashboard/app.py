@@ -226,7 +226,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/task", _page("tasks", "act")),
         get(site, "/actions/process", knowing("id do", _page("processes", "ask"))),
         post(site, "/actions/process", _page("processes", "act")),
-        post(site, "/actions/view", _page("search", "act")),
+        post(site, "/actions/save-view", _page("search", "save_view")),
+        post(site, "/actions/delete-view", _page("search", "delete_view")),
     ]
 
 

@@ -35,7 +35,7 @@ def key(app: Lowkiq) -> str:
 
 def save(browser: Browser, name: str, address: str) -> Answer:
     """Save it by the form."""
-    return browser.send("/actions/view", {"do": "save", "name": name, "address": address})
+    return browser.send("/actions/save-view", {"name": name, "address": address})
 
 
 def listed(browser: Browser) -> dict[str, str | None]:
@@ -73,7 +73,7 @@ def test_a_view_is_saved_opened_replaced_and_deleted(
     save(browser, "stuck <b>orders</b>", "errors")
     assert {"stuck <b>orders</b>": "errors"} == listed(browser)
 
-    browser.send("/actions/view", {"do": "delete", "name": "stuck <b>orders</b>"})
+    browser.send("/actions/delete-view", {"name": "stuck <b>orders</b>"})
     assert {} == kept(app, key)
     assert "Saved views" not in browser.get("/search").words
 
@@ -84,7 +84,7 @@ def test_each_act_leaves_a_line_in_the_activity(browser: Browser, worker: Any, c
     clock.advance(1.0)
     save(browser, "all", "errors?by=line")
     clock.advance(1.0)
-    browser.send("/actions/view", {"do": "delete", "name": "late"})
+    browser.send("/actions/delete-view", {"name": "late"})
 
     lines = browser.get("/api/v1/activity").json["activity"]
 
@@ -105,11 +105,12 @@ def test_only_a_visitor_who_may_act_saves_and_deletes(
     save(browser, "mine", "errors")
 
     assert "Delete" not in reader.get("/search").words
-    for fields in ({"do": "save", "name": "x", "address": "errors"}, {"do": "delete", "name": "mine"}):
-        assert 403 == reader.send("/actions/view", fields).status
-        assert 403 == browser.post("/actions/view", fields).status
-        assert 403 == browser.send("/actions/view", fields, sec_fetch_site="cross-site").status
-    assert 400 == browser.send("/actions/view", {"do": "burn", "name": "mine"}).status
+    acts: dict[str, dict[str, str]] = {"save": {"name": "x", "address": "errors"}, "delete": {"name": "mine"}}
+    for act, fields in acts.items():
+        path = f"/actions/{act}-view"
+        assert 403 == reader.send(path, fields).status
+        assert 403 == browser.post(path, fields).status
+        assert 403 == browser.send(path, fields, sec_fetch_site="cross-site").status
 
     assert {b"mine": b"errors"} == kept(app, key)
 
@@ -155,7 +156,7 @@ def test_an_address_that_is_no_view_is_neither_saved_nor_opened(
     assert "trap cannot be opened in this dashboard" in page.words
     assert "evil" not in page.text
     assert {"trap": None} == listed(browser)
-    browser.send("/actions/view", {"do": "delete", "name": "trap"})
+    browser.send("/actions/delete-view", {"name": "trap"})
     assert {} == kept(app, key)
 
 

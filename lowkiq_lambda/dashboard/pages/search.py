@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import JobError, NoSuchTask
-from lowkiq_lambda.dashboard.context import MAIN, NO_ACTION, RequestContext
+from lowkiq_lambda.dashboard.context import MAIN, RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.saved_views import SavedView, delete, save, saved_views
 from lowkiq_lambda.jobs.job import id_text
@@ -62,19 +62,18 @@ def show(context: RequestContext) -> Response:
     )
 
 
-def act(context: RequestContext) -> Response:
-    """Saves or deletes a view, and redirects to the list of them."""
-    form = context.form
-    name = form.get("name", "")
-    if form.get("do") == "delete":
-        delete(context, name)
-    elif form.get("do") == "save":
-        try:
-            save(context, name, form.get("address", ""))
-        except ValueError as error:
-            return context.refuse(400, str(error))
-    else:
-        return context.refuse(400, NO_ACTION)
+def save_view(context: RequestContext) -> Response:
+    """Saves the view of the form, and redirects to the list of them."""
+    try:
+        save(context, context.form.get("name", ""), context.form.get("address", ""))
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    return context.redirect("search")
+
+
+def delete_view(context: RequestContext) -> Response:
+    """Deletes it, and redirects to the list of the others."""
+    delete(context, context.form.get("name", ""))
     return context.redirect("search")
 
 
