@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import activity, assets
-from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
+from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, VIEWED, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.needs import Needs
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
@@ -44,8 +44,6 @@ from lowkiq_lambda.views.shards import TenantOrder
 
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""
-_OF_RUNS: Final = "queue at around since until id outcome fingerprint release took after"
-_OF_LIST: Final = "queue by range value find text fingerprint payload after"
 
 _WORDS: Final[Mapping[str, str]] = {
     "after": "the end of the page before",
@@ -178,14 +176,14 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/sign-in", _page("sign_in", "sign_in")),
         post(site, "/sign-out", _page("sign_in", "sign_out")),
         get(site, "/", knowing("span since until sort way find begin", _page("overview"))),
-        get(site, "/search", knowing("q", _page("search"))),
+        get(site, "/search", knowing(VIEWED["search"], _page("search"))),
         get(site, "/queue", knowing("queue span since until", _page("queue_page"))),
-        get(site, "/waiting", knowing(_OF_LIST, _page("lists", "show_waiting"))),
+        get(site, "/waiting", knowing(VIEWED["waiting"], _page("lists", "show_waiting"))),
         get(site, "/processing", knowing("queue after", _page("lists", "show_in_flight"))),
-        get(site, "/morgue", knowing(_OF_LIST, _page("lists", "show_morgue"))),
-        get(site, "/export", knowing(f"{_OF_LIST} list format", _page("export"))),
-        get(site, "/errors", knowing("queue by after", _page("errors"))),
-        get(site, "/runs", knowing(_OF_RUNS, _page("runs"))),
+        get(site, "/morgue", knowing(VIEWED["morgue"], _page("lists", "show_morgue"))),
+        get(site, "/export", knowing(f"{VIEWED['waiting']} list format", _page("export"))),
+        get(site, "/errors", knowing(VIEWED["errors"], _page("errors"))),
+        get(site, "/runs", knowing(VIEWED["runs"], _page("runs"))),
         get(site, "/shards", knowing("queue sort way", _page("queue_page", "show_shards"))),
         get(site, "/recovered", knowing("queue", _page("queue_page", "show_recovered"))),
         get(site, "/limits", knowing("queue", _page("limits"))),
@@ -197,7 +195,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/tasks/{id}", knowing("", _page("tasks", "find"))),
         get(site, "/task", knowing("id status after", _page("tasks", "one"))),
         get(site, "/processes", knowing("", _page("processes"))),
-        get(site, "/activity", knowing("queue", _page("activity"))),
+        get(site, "/activity", knowing(VIEWED["activity"], _page("activity"))),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", knowing("q", _page("actions_ask"))),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
@@ -228,6 +226,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/task", _page("tasks", "act")),
         get(site, "/actions/process", knowing("id do", _page("processes", "ask"))),
         post(site, "/actions/process", _page("processes", "act")),
+        post(site, "/actions/save-view", _page("search", "save_view")),
+        post(site, "/actions/delete-view", _page("search", "delete_view")),
     ]
 
 

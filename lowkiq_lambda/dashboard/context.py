@@ -60,6 +60,16 @@ OF_QUEUE: Final[Mapping[str, str]] = {
     "job": "Job",
 }
 """By path, in the order of the tabs."""
+_OF_LIST: Final = "queue by range value find text fingerprint payload after"
+VIEWED: Final[Mapping[str, str]] = {
+    "search": "q",
+    "waiting": _OF_LIST,
+    "morgue": _OF_LIST,
+    "errors": "queue by after",
+    "runs": "queue at around since until id outcome fingerprint release took after",
+    "activity": "queue",
+}
+"""The parameters of pages that can be saved as views, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,7 @@ class RequestContext:
             "tabs": OF_QUEUE,
             "lag_limit": self.site.lag_limit,
             "here_is": path_of(self.request.scope).removeprefix("/"),
+            "here_asks": self.request.scope["query_string"].decode("latin-1"),
             "searched_for": self.query.get("q", "") if path_of(self.request.scope) == "/search" else "",
             "nonce": self.request.state.nonce,
             "static": f"{self.root}static/{assets().version}/",

@@ -1,4 +1,4 @@
-"""What the search box of every page finds: ids in all queues, tasks, queues and pages."""
+"""What the search box of every page finds: ids in all queues, tasks, queues, pages and saved views."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -10,8 +10,10 @@ from starlette.responses import Response
 from lowkiq_lambda.base.errors import JobError, NoSuchTask
 from lowkiq_lambda.dashboard.context import MAIN, RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.dashboard.saved_views import SavedView, delete, save, saved_views
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.presentation.formatting import quoted, unescaped, visible
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.jobs import FoundId, FoundIds, Place
 
 IDS: Final = 100
@@ -40,13 +42,17 @@ class PageRow(msgspec.Struct, frozen=True, kw_only=True):
 def show(context: RequestContext) -> Response:
     """The page."""
     typed = context.query.get("q", "")
-    matches, meant = _found(context, typed)
+    with Together() as side:
+        search, views = side.look(_found, context, typed), side.look(saved_views, context)
+    matches, meant = search.result
     return context.render(
         "search.html",
         typed=typed,
         exact=[*_rows(context, matches.exact)],
         similar=[*_rows(context, matches.similar)],
-        pages=[*_pages(context, typed)] if typed.strip() else [],
+        pages=[*_pages(context, typed, views.result)] if typed.strip() else [],
+        views=[] if typed else views.result,
+        root=context.root,
         cut=matches.cut,
         skipped=matches.skipped,
         sentence=f"No id begins with “{visible(typed)}”, where the backslash is a character of the id. The ids below "
@@ -54,6 +60,21 @@ def show(context: RequestContext) -> Response:
         if meant != typed
         else "",
     )
+
+
+def save_view(context: RequestContext) -> Response:
+    """Saves the view of the form, and redirects to the list of them."""
+    try:
+        save(context, context.form.get("name", ""), context.form.get("address", ""))
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    return context.redirect("search")
+
+
+def delete_view(context: RequestContext) -> Response:
+    """Deletes it, and redirects to the list of the others."""
+    delete(context, context.form.get("name", ""))
+    return context.redirect("search")
 
 
 def _found(context: RequestContext, typed: str) -> tuple[FoundIds, str]:
@@ -75,7 +96,7 @@ def _rows(context: RequestContext, ids: Iterable[FoundId]) -> Iterator[IdRow]:
         yield IdRow(queue=match.queue_name, name=shown_id(match.id), link=link, places=match.places)
 
 
-def _pages(context: RequestContext, typed: str) -> Iterator[PageRow]:
+def _pages(context: RequestContext, typed: str, views: Iterable[SavedView]) -> Iterator[PageRow]:
     words = typed.strip().casefold()
     with suppress(NoSuchTask):
         task = context.app.tasks.get(typed.strip()).progress()
@@ -86,3 +107,6 @@ def _pages(context: RequestContext, typed: str) -> Iterator[PageRow]:
     for path, name in MAIN.items():
         if words in name.casefold():
             yield PageRow(name=name, kind="page", link=context.link(path))
+    for view in views:
+        if view.address is not None and words in view.name.casefold():
+            yield PageRow(name=view.name, kind="saved view", link=context.root + view.address)

@@ -47,7 +47,7 @@ class RanNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """Whether the entry was removed."""
+    """Whether it was removed."""
 
     removed: bool
 
