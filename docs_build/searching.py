@@ -9,7 +9,7 @@ INDEX: Final = {
     "retries.html#dead-jobs": ("Dead letter", "Dead letter queue"),
     "limits.html": ("Priority", "Rate limit", "Throttle"),
     "tutorial.html": ("Quickstart", "Getting started"),
-    "push.html": ("Delay", "Run at a time", "ETA", "Countdown"),
+    "push.html#run-it-later": ("Delay", "Later", "Run at a time", "ETA", "Countdown"),
     "schedules.html": ("Cron", "Periodic", "Beat"),
     "testing.html": ("Test", "Mock"),
     "deploy.html": ("Deploy",),

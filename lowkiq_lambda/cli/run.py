@@ -155,7 +155,7 @@ def run(
 ) -> int:
     """Run the daemon; the exit code."""
     if app is not None and require is not None:
-        raise ConfigError("-r and MODULE:APP name an app twice: take one away.")
+        raise ConfigError("-r and --app name an app twice: take one away.")
     if options.max_memory is not None and options.processes is None:
         raise ConfigError("--max-memory needs --processes: a process that has too much memory is replaced by another.")
     set_up_logs(options.log_level, options.log_format, sys.stderr)

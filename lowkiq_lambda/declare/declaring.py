@@ -104,14 +104,24 @@ def _bind_class(app: "BoundApp", worker: type[Worker[Any]], others: Iterable[typ
 
 
 def _is_again(worker: type[Worker[Any]], other: type[Worker[Any]]) -> bool:
-    """Whether the two are one name of a module, as if a cell of a notebook ran twice, or a module was reloaded.
+    """Whether `worker` replaces `other`: a cell of a notebook ran twice, or a module was reloaded.
 
-    A module that declares one name twice in its first import makes a mistake.
+    One name twice in a script, or in the first import of a module, is a mistake.
     """
     module = sys.modules.get(worker.__module__)
     present = getattr(module, worker.__qualname__, None)
-    is_first_import = getattr(getattr(module, "__spec__", None), "_initializing", False)
-    return other in {present, getattr(present, "worker", None)} and not is_first_import
+    is_named = present is other or present is worker or getattr(present, "worker", None) is other
+    if module is None or not is_named or _place(worker) != _place(other):
+        return False
+    if worker.__module__ == "__main__":
+        return hasattr(sys, "ps1") or in_notebook()
+    return not getattr(module.__spec__, "_initializing", False)
+
+
+def in_notebook() -> bool:
+    """Whether IPython runs the code: a cell may run twice, and waits for what it calls in any case."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and shell() is not None
 
 
 def _place(worker: type[Worker[Any]]) -> str:

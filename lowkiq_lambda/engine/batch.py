@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from uuid import UUID
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
 from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
@@ -450,8 +451,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
 def _absent(job_id: object) -> KeyError:
     """The error for an id that the batch does not have; ids that were pushed as numbers are texts in it."""
-    hint = "" if is_a(job_id, str) else f": ids are texts, so write {str(job_id)!r}"
-    return KeyError(f"{job_id!r} is not in this batch{hint}")
+    if is_a(job_id, (int, UUID)):
+        return KeyError(f"{job_id!r} is not in this batch: ids are texts, so write {str(job_id)!r}")
+    name = repr(job_id) if is_a(job_id, str) else f"a {type(job_id).__name__}"
+    return KeyError(f"{name} is not in this batch")
 
 
 running: Final[ContextVar["tuple[str, Batch] | None"]] = ContextVar("lowkiq_running", default=None)

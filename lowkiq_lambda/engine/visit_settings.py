@@ -96,10 +96,11 @@ class VisitSettingsFactory:
         """Those of the queue's visits."""
         name = queue.worker.queue_name
         settings = self._made.get(name)
-        if settings is not None:
+        if settings is not None and settings.worker is queue.worker:
             return settings
         with self._lock:
-            if name not in self._made:
+            # A cell of a notebook may have declared the worker anew.
+            if name not in self._made or self._made[name].worker is not queue.worker:
                 self._made[name] = self._new(queue.worker)
             return self._made[name]
 

@@ -8,6 +8,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, JobError
+from lowkiq_lambda.declare.declaring import in_notebook
 from lowkiq_lambda.declare.worker import AnyWorker, Job, Worker, worker_of
 from lowkiq_lambda.engine.queue import QueueRegistry
 from lowkiq_lambda.jobs.job import Pushed
@@ -140,12 +141,6 @@ def _typed(
     return lambda worker, jobs: push(worker, plain_jobs(worker.payload, jobs))
 
 
-def _is_in_a_notebook() -> bool:
-    """Whether the loop is that of IPython, which waits for each cell in any case."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    return shell is not None and shell() is not None
-
-
 def _warn_if_on_loop(name: str) -> None:
     """Say once in a process that a push blocks the event loop on whose thread it was called."""
     global _warned_of_loop  # noqa: PLW0603 - once in a process
@@ -154,7 +149,7 @@ def _warn_if_on_loop(name: str) -> None:
     # If asyncio is not imported, no loop runs: a cold start need not import it. The public function raises without a
     # running loop, which costs a push more than this.
     running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    if running_loop is not None and running_loop() is not None and not _is_in_a_notebook():
+    if running_loop is not None and running_loop() is not None and not in_notebook():
         _warned_of_loop = True
         sentence = "a push to %s blocks the event loop: write `await %s.apush(...)` or `await %s.apush_many(...)`"
         logger.warning(sentence, name, name, name)

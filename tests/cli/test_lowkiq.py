@@ -132,7 +132,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),
         (["stack", "schedules", "indxes", "shop.jobs:app"], "'indxes' is unknown: did you mean indexes?"),
         (["run", "shop/jobs.py:app"], "There is no file 'shop/jobs.py' in"),
-        (["run", "-r", "shop/jobs.py", "shop.jobs:app"], "-r and MODULE:APP name an app twice: take one away."),
+        (["run", "-r", "shop/jobs.py", "shop.jobs:app"], "-r and --app name an app twice: take one away."),
         (["stack", "invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
         (["stack", "invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
         (["stack", "invoke", "--function", "other"], 'Choose from: "drain", "dashboard", "ingest".'),

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from sqlalchemy import MetaData, event, select
@@ -88,6 +88,7 @@ def test_a_bad_job_is_refused_before_the_commit(shop: OrderShop, bad: dict[str, 
     assert 0 == shop.rows
 
 
+MIDNIGHT: Final = datetime(2026, 11, 27, tzinfo=UTC)
 JOBS: Sequence[dict[str, Any]] = (
     {"id": 7},
     {"id": "a", "payload": {"b": [1, 2.5, None, "ß"], "a": True}, "score": 17},
@@ -95,7 +96,7 @@ JOBS: Sequence[dict[str, Any]] = (
     {"id": "late", "payload": 1, "due_at": 1_900_000_000.5, "score": 2**53},
     {"id": "later", "payload": 2, "delay": 60, "score": -1},
     {"id": "delta", "payload": 3, "delay": timedelta(minutes=2), "score": 0},
-    {"id": "keyed", "payload": 4, "key": "k", "key_ttl": timedelta(hours=1), "score": 1},
+    {"id": "keyed", "payload": 4, "key": "k", "key_ttl": timedelta(hours=1), "score": MIDNIGHT},
     {"id": "short", "payload": 5, "expires_in": timedelta(hours=1), "score": 2},
     {"id": "lasting", "payload": 6, "delay": 60, "expires_at": datetime(2030, 1, 1, tzinfo=UTC), "score": 3},
 )

@@ -17,7 +17,7 @@ QUESTIONS: Final = {
     "retry": "retries.html",
     "backoff": "retries.html",
     "dead letter": "retries.html#dead-jobs",
-    "run at a time": "push.html",
+    "run at a time": "push.html#run-it-later",
     "cron": "schedules.html",
     "rate limit": "limits.html",
     "priority": "limits.html",

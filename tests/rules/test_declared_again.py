@@ -54,6 +54,8 @@ def test_the_newer_of_two_declarations_counts_after_a_reload(
 ) -> None:
     """Jobs that wait are performed by the newer handler, a class or a function, and a line says so."""
     module = written(ONE.format(answer=1))
+    module.SyncOrder.push("before")
+    lowkiq.drain()
     module.SyncOrder.push("a", "waits")
     older = module.SyncOrder
     module = written(ONE.format(answer="'other'"))
@@ -62,7 +64,7 @@ def test_the_newer_of_two_declarations_counts_after_a_reload(
 
     lowkiq.drain()
 
-    assert {("other", "a", "waits"), ("other", "b", ""), ("other", "c", "")} == {
+    assert {(1, "before", ""), ("other", "a", "waits"), ("other", "b", ""), ("other", "c", "")} == {
         (answer, id, *payloads) for answer, batch in module.calls for id, payloads in batch.items()
     }
     assert [
@@ -88,3 +90,32 @@ def test_another_module_does_not_take_over_a_queue(written: Callable[[str], Modu
 
     with pytest.raises(DeclarationError, match=f"{__name__}.SyncOrder and cells.SyncOrder are both declared"):
         lowkiq.app.worker(type("SyncOrder", (Worker,), {"__module__": __name__, "perform": lambda *_: None}))
+
+
+@pytest.mark.parametrize(("is_interactive", "refusals"), [(False, 1), (True, 0)])
+def test_a_script_declares_each_name_once_and_a_session_may_again(
+    lowkiq: AppUnderTest, monkeypatch: pytest.MonkeyPatch, *, is_interactive: bool, refusals: int
+) -> None:
+    """A class that was pasted twice is refused in a script; at a prompt the newer one counts, also by a plain call."""
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    refused = 0
+    for _ in range(2):
+        worker = type("Typed", (Worker,), {"__module__": "__main__", "perform": lambda *_: None})
+        monkeypatch.setattr(sys.modules["__main__"], "Typed", worker, raising=False)
+        try:
+            lowkiq.app.worker(worker)
+        except DeclarationError:
+            refused += 1
+
+    assert refusals == refused
+
+
+def test_a_name_that_stands_for_something_else_is_another_worker(lowkiq: AppUnderTest) -> None:
+    """Whatever the module has under the name of a worker, two workers of a queue are refused in a sentence."""
+    lowkiq.app.worker(type("First", (Worker,), {"__module__": __name__, "queue_name": "q", "perform": lambda *_: None}))
+
+    with pytest.raises(DeclarationError, match="are both declared for the queue 'q'"):
+        lowkiq.app.worker(
+            type("ONE", (Worker,), {"__module__": __name__, "queue_name": "q", "perform": lambda *_: None})
+        )

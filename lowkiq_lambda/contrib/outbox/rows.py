@@ -1,7 +1,7 @@
 """The table of an outbox: one row for each job that has been committed, and not yet pushed."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -41,7 +41,11 @@ def _seconds(ttl: float | timedelta) -> float:
     return ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
 
 
-_AS_JSON: Final[Mapping[str, Callable[[Any], object]]] = {"score": float, "key": str.__str__, "key_ttl": _seconds}
+def _number(score: float | datetime) -> float:
+    return score.timestamp() if isinstance(score, datetime) else float(score)
+
+
+_AS_JSON: Final[Mapping[str, Callable[[Any], object]]] = {"score": _number, "key": str.__str__, "key_ttl": _seconds}
 """A check lets more types pass than JSON has."""
 
 

@@ -8,6 +8,8 @@ from typing import Final
 _DAYS: Final = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _CLOCK: Final = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?", re.ASCII)
 _LENGTH: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>ms|s|m|min|h|d)?", re.ASCII)
+_ZONE_OF_DAY: Final = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(Z|[+-][0-9]{2}:?[0-9]{2})$", re.ASCII)
+"""Without a time of day Python takes the zone for one."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 _FIRST_AS_SECONDS: Final = 10**8
 """A number from here on is Unix seconds, and not a year."""
@@ -27,6 +29,8 @@ def moment_of(text: str, now: float, *, ahead: bool = False) -> float:
     >>> now = datetime(2026, 11, 25, 9, 0, tzinfo=UTC).timestamp()
     >>> [utc_of(moment_of(text, now)) for text in ("03:12 yesterday", "03:12", "11:30", "2h")]
     ['2026-11-24 03:12', '2026-11-25 03:12', '2026-11-24 11:30', '2026-11-25 07:00']
+    >>> [utc_of(moment_of(text, now)) for text in ("2026-11-25+02:00", "2026-11-25Z", "2026-11-25 08:00UTC")]
+    ['2026-11-24 22:00', '2026-11-25 00:00', '2026-11-25 08:00']
     >>> [utc_of(moment_of(text, now, ahead=True)) for text in ("03:12 tomorrow", "03:12", "11:30", "in 2h", "2h")]
     ['2026-11-26 03:12', '2026-11-26 03:12', '2026-11-25 11:30', '2026-11-25 11:00', '2026-11-25 11:00']
     """
@@ -46,7 +50,7 @@ def moment_of(text: str, now: float, *, ahead: bool = False) -> float:
     if words and len(days) + len(clocks) == len(words) and len(days) <= 1 and len(clocks) <= 1:
         return _on_day(days, _time_of(clocks), now, ahead=ahead)
     try:
-        parsed = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
+        parsed = datetime.fromisoformat(_ZONE_OF_DAY.sub(r"\1T00:00\2", re.sub(r" ?UTC$", "", text.strip())))
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a moment: give {EXAMPLES}") from None
