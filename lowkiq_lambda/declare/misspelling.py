@@ -1,4 +1,4 @@
-"""Finds misspelt options of workers and settings, which would have no effect, and names of other libraries."""
+"""Finds misspelt options of workers, and misspelt settings: they would silently have no effect."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -41,18 +41,6 @@ _OF_OTHER_LIBRARIES: Final = {
     "retry_delay": "retry_in",
 }
 """Names of these options in other libraries."""
-METHODS: Final = {
-    "apply_async": ("Celery", "push(id, payload), with delay= or due_at= for later"),
-    "delay": ("Celery", "push(id, payload)"),
-    "enqueue": ("RQ and Django", "push(id, payload)"),
-    "enqueue_in": ("RQ", "push(id, payload, delay=...)"),
-    "perform_at": ("Sidekiq", "push(id, payload, due_at=...)"),
-    "perform_in": ("Sidekiq", "push(id, payload, delay=...)"),
-    "perform_later": ("Rails", "push(id, payload)"),
-    "push_async": ("other libraries", "apush(id, payload)"),
-    "send": ("Dramatiq", "push(id, payload)"),
-}
-"""Methods of workers in other libraries, and ours."""
 _OTHER_VARIABLES: Final = (
     "LOWKIQ_ENV",
     "LOWKIQ_ALERT_URL",
@@ -83,16 +71,6 @@ def refuse_misspelt(worker: str, own: Mapping[str, object]) -> None:
         for option in get_close_matches(name, _OPTIONS, 1, _SIMILAR):
             if type(value) is _OPTIONS[option] and not name.startswith("_"):
                 raise DeclarationError(f"{worker}.{name} is not an option: did you mean {option}?")
-
-
-def ours_for(worker: str, name: str) -> str:
-    """The answer to an attempt to use such a method.
-
-    >>> ours_for("SyncOrder", "delay")
-    'SyncOrder.delay is a method of Celery: write SyncOrder.push(id, payload)'
-    """
-    library, ours = METHODS[name]
-    return f"{worker}.{name} is a method of {library}: write {worker}.{ours}"
 
 
 def unknown_variables(names: Iterable[str], *settings: type[EnvSettings]) -> list[str]:

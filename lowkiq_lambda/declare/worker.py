@@ -396,34 +396,34 @@ for _name in ("push_many", "apush_many", "push", "apush", "perform_async"):
     # An object of this class is not a class: it finds its worker when it is pushed to.
     setattr(FunctionWorker, _name, _of_its_worker(_name))
 
-HABITS: Final = (
-    "apply_async",
-    "delay",
-    "enqueue",
-    "enqueue_in",
-    "perform_at",
-    "perform_in",
-    "perform_later",
-    "push_async",
-    "send",
-)
+_METHODS_OF_OTHERS: Final = {
+    "apply_async": ("Celery", "push(id, payload), with delay= or due_at= for later"),
+    "delay": ("Celery", "push(id, payload)"),
+    "enqueue": ("RQ and Django", "push(id, payload)"),
+    "enqueue_in": ("RQ", "push(id, payload, delay=...)"),
+    "perform_at": ("Sidekiq", "push(id, payload, due_at=...)"),
+    "perform_in": ("Sidekiq", "push(id, payload, delay=...)"),
+    "perform_later": ("Rails", "push(id, payload)"),
+    "push_async": ("other libraries", "apush(id, payload)"),
+    "send": ("Dramatiq", "push(id, payload)"),
+}
+"""Methods of workers in other libraries: the library, and ours."""
 
 
 class OfOtherLibrary:
     """An attribute that is absent: the error of an attempt to use it names ours."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, library: str, ours: str) -> None:
+        self._name, self._library, self._ours = name, library, ours
 
     def __get__(self, pushable: object, owner: type) -> Never:
-        from lowkiq_lambda.declare.misspelling import ours_for  # noqa: PLC0415 - only for a mistake
-
-        text = ours_for(getattr(pushable, "__name__", owner.__name__), self._name)
+        worker = getattr(pushable, "__name__", owner.__name__)
+        text = f"{worker}.{self._name} is a method of {self._library}: write {worker}.{self._ours}"
         raise AttributeError(text, name=self._name, obj=pushable)
 
 
-for _name in HABITS:
-    setattr(Pushable, _name, OfOtherLibrary(_name))
+for _name, _texts in _METHODS_OF_OTHERS.items():
+    setattr(Pushable, _name, OfOtherLibrary(_name, *_texts))
 
 
 class WorkerOptions(TypedDict, total=False):

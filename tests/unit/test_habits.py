@@ -3,8 +3,6 @@
 import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.declare.misspelling import METHODS
-from lowkiq_lambda.declare.worker import HABITS
 
 
 class Mails(Worker):
@@ -37,11 +35,6 @@ def test_a_habit_gets_the_name_that_helps(name: str, answer: str) -> None:
     with pytest.raises(AttributeError, match=f"^sync.{name} {answer}$"):
         getattr(Lowkiq().worker(queue_name="habits")(sync), name)
     assert not hasattr(Mails, name)
-
-
-def test_each_habit_has_an_answer() -> None:
-    """The attributes that a worker answers for are those that the texts are about."""
-    assert {*HABITS} == {*METHODS}
 
 
 def test_a_method_of_the_user_stays() -> None:
