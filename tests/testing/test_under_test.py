@@ -261,6 +261,16 @@ def test_a_daemon_performs_in_real_time(lowkiq_test_server: OwnServer) -> None:
             live.wait(30)
 
 
+def test_a_push_whose_clock_is_ahead_is_waited_for(lowkiq_test_server: OwnServer) -> None:
+    """Each measurement of the server's clock is off by up to half a round trip, so what is pushed may be due soon."""
+    app, notes = Lowkiq(), Notes()
+    worker = declare(app, "W", notes)
+    with app_with_daemon(app, lowkiq_test_server) as live:
+        worker.push("a", delay=0.2)
+        worker.push("b", delay=60)
+        assert ["a"] == live.wait(30).done
+
+
 def test_a_daemon_performs_while_the_test_goes_on(lowkiq_test_server: OwnServer) -> None:
     """Nobody has to wait for it: what is pushed begins in another thread."""
     app, begun, threads = Lowkiq(), Event(), list[int]()
