@@ -78,7 +78,7 @@ lock: $(VENV)/.dev ## write the lock files anew (ARGS=--upgrade for newer versio
 	VENV=$(CURDIR)/$(VENV) scripts/lock $(ARGS)
 
 .PHONY: dist
-dist: $(VENV)/.dev .tools/dist/.done ## build the archives that are published, and try them
+dist: $(VENV)/.dev .tools/dist/.done ## build the archives that are published, and rehearse their release
 	VENV=$(CURDIR)/$(VENV) scripts/dist
 
 .PHONY: docs

@@ -5,15 +5,20 @@ import re
 import subprocess
 import sys
 import tomllib
+from email import message_from_bytes
 from itertools import chain
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
+from tests.kit.installed import build_wheel
+
 ROOT = Path(__file__).parents[1]
 PYPROJECT_TEXT = (ROOT / "pyproject.toml").read_text()
+README = (ROOT / "README.md").read_text()
 PYPROJECT: dict[str, Any] = tomllib.loads(PYPROJECT_TEXT)
 EXTRAS: dict[str, list[str]] = PYPROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
@@ -31,6 +36,9 @@ DEV = [
 EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
 SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS}
+
+MOST_BYTES = 1_800_000
+"""Of the wheel."""
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE
@@ -150,11 +158,14 @@ def test_ci_runs_what_people_run() -> None:
     assert ["#!/usr/bin/env bash", "set -euo pipefail", 'cd "$(dirname "$0")/.."', "make test"] == script
 
 
-def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is published, of this checkout."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_a_wheel_holds_the_whole_package(wheel: Path) -> None:
     """What is installed has every module, script and piece of data, the marker that it is typed, and the stack."""
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if name.startswith("lowkiq_lambda/")}
     locks = [f"requirements/{name}.txt" for name in ("cloud", "dashboard-function", "drain-function")]
     stack = {f"lowkiq_lambda/stack/scaffold/stack/{name}" for name in in_git("template.yaml", "infra", *locks)}
@@ -163,10 +174,51 @@ def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
     assert {*in_git("lowkiq_lambda"), *stack} == packed
 
 
+def test_a_wheel_is_small(wheel: Path) -> None:
+    """Whoever installs it, or packs it into a container, downloads that much."""
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def rendered(markdown: str) -> str:
+    """The page that an index of packages makes of a description: by its own renderer, which refuses what is unsafe."""
+    code = "import sys; from readme_renderer.markdown import render; print(render(sys.stdin.read()))"
+    done = subprocess.run(
+        [ROOT / ".tools" / "dist" / "bin" / "python", "-W", "error", "-c", code],
+        input=markdown,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout
+
+
+def test_an_index_shows_a_description_without_a_dead_link(wheel: Path) -> None:
+    """No link and no picture of it is relative, and nothing else of the README is lost."""
+    with ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        page = rendered(message_from_bytes(archive.read(name)).get_payload())
+
+    assert {"https://github.com/bia-technologies/lowkiq"} == {*re.findall(r'(?:href|src)="([^#][^"]*)"', page)}
+    assert "when not to use it" in page
+    assert page.count("<h2") == len(re.findall(r"^## ", README, re.MULTILINE))
+    assert page.count("<pre") == README.count("\n```") // 2
+
+
+def test_an_address_makes_the_links_of_the_description_absolute() -> None:
+    """Each file has its place there; pictures are asked for as such."""
+    described = run_path(str(ROOT / "hatch_build.py"))["described"]
+    text = "![a](b.svg) [c](d.md#e), [f](https://g.example)"
+    there = described(text, "1.2", "https://host.example/{kind}/v{version}/{path}")
+
+    at = "https://host.example"
+    assert f"![a]({at}/raw/v1.2/b.svg) [c]({at}/blob/v1.2/d.md#e), [f](https://g.example)" == there
+
+
 @pytest.mark.nightly("each check looks into the wheel and installs it for the newcomer")
 @pytest.mark.timeout(300)
 def test_what_is_published_is_complete_and_can_be_installed() -> None:
-    """`make dist` builds the wheel of the source archive, and both pass the checks and work where nothing else is."""
+    """`make dist` builds and checks both archives, and what it uploads works where nothing else is."""
     done = subprocess.run(
         [ROOT / "scripts" / "dist"],
         env={**os.environ, "VENV": str(Path(sys.executable).parents[1])},
@@ -176,6 +228,5 @@ def test_what_is_published_is_complete_and_can_be_installed() -> None:
     )
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert ["built", "built", "checked", "installed", "installed", "installed"] == [
-        line.split(maxsplit=1)[0] for line in done.stdout.splitlines()
-    ]
+    steps = "built built checked uploaded installed installed walked installed ran"
+    assert steps.split() == [line.split(maxsplit=1)[0] for line in done.stdout.splitlines()]

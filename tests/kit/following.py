@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -179,3 +180,13 @@ class Follower:
         with suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
             return True
         return False
+
+
+def main(page: str, folder: str, python: str) -> None:
+    """Follow the page in that folder, with the programs beside that Python."""
+    with Follower(Path(folder), Path(python)) as newcomer:
+        newcomer.follow(Path(page))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
