@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from email import message_from_bytes
 from itertools import chain
 from pathlib import Path
 from runpy import run_path
@@ -37,7 +36,7 @@ EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
 SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS}
 
-MOST_BYTES = 1_800_000
+MOST_BYTES = 1_900_000
 """Of the wheel."""
 
 LOCKED = re.compile(
@@ -197,7 +196,8 @@ def test_an_index_shows_a_description_without_a_dead_link(wheel: Path) -> None:
     """No link and no picture of it is relative, and nothing else of the README is lost."""
     with ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        page = rendered(message_from_bytes(archive.read(name)).get_payload())
+        _, _, description = archive.read(name).decode().partition("\n\n")
+    page = rendered(description)
 
     assert {"https://github.com/bia-technologies/lowkiq"} == {*re.findall(r'(?:href|src)="([^#][^"]*)"', page)}
     assert "when not to use it" in page
