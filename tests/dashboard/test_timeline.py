@@ -4,12 +4,13 @@ import json
 import re
 from typing import Any
 
-from lowkiq_lambda import Lowkiq, discard_on, kill_on
+from lowkiq_lambda import Lowkiq, discard_on, kill_on, retry_on
 from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.activity import ActivityEntry
-from tests.kit.handlers import FailingHandler
+from tests.kit.handlers import FailingHandler, raising
 from tests.kit.web import Browser
+from tests.kit.workers import declare
 
 
 def test_a_job_that_is_done_has_a_past(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -140,3 +141,16 @@ def test_a_job_has_a_strip_of_its_stages(
     assert "Try 2 is planned." in browser.get(page).words
     app.operate(worker).waiting.kill(["7"])
     assert "UTC Dead 2027-" in browser.get(page).words
+
+
+def test_the_tries_of_a_rule_are_on_the_strip(app: Lowkiq, queue_name: str, browser: Browser) -> None:
+    """Once an error has failed by a rule with a smaller number, that one counts."""
+    worker = declare(app, queue_name, raising(ValueError("no")), on_error=(retry_on(ValueError, most=4),))
+    worker.push_many([{"id": "7"}])
+    app.drain()
+
+    words = browser.get(f"/job?queue={queue_name}&id=7").words
+
+    assert "retry 1 of 4." in words
+    assert "more Try 2 of 5 2027-" in words
+    assert "Failures 1 of 5" in words

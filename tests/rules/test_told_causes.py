@@ -46,6 +46,23 @@ def test_a_failed_job_tells_its_error_and_its_retry(app: Lowkiq, clock: ManualCl
     )
 
 
+def test_a_rule_of_the_error_bounds_its_retries(app: Lowkiq, queue_name: str) -> None:
+    """The sentence has the `most` of the rule that decided, and the worker's number if that is smaller, or without."""
+    on_error = (retry_on(ValueError, most=3), retry_on(KeyError, most=300), retry_on(OSError))
+    errors = {"a": ValueError("v"), "b": KeyError("k"), "c": OSError("o"), "d": RuntimeError("r")}
+
+    def fail(batch: Batch) -> None:
+        for job_id in batch:
+            batch.fail(job_id, errors[job_id])
+
+    worker = declare(app, queue_name, fail, max_retry_count=7, on_error=on_error)
+    worker.push_many(jobs_of("abcd"))
+    app.drain()
+
+    sentences = [told(app, worker, job_id).sentence for job_id in errors]
+    assert [f"retry 1 of {most}." for most in (3, 7, 7, 7)] == [text.rpartition(": ")[2] for text in sentences]
+
+
 def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """All of its tries are counted, and the last error is named."""
     worker = declare(app, queue_name, handler, max_retry_count=2)

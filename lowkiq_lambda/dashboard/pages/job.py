@@ -20,7 +20,7 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, id_text
 from lowkiq_lambda.operate.presentation.changed_leaves import ChangedLeaves, changes_of_texts
 from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
-from lowkiq_lambda.operate.presentation.jobs import why
+from lowkiq_lambda.operate.presentation.jobs import most_retries, why
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.tasks.task import Task
@@ -70,6 +70,7 @@ def show(context: RequestContext) -> Response:
         look = _look(context, worker, queue, job_id)
     except JobError as error:
         return context.refuse(400, f"Invalid id: {error}.")
+    most = most_retries(worker, look.situation)
     meant, parts = look.id, [*_parts(PayloadRenderer(context, worker.queue_name), look)]
     return context.render(
         "job_live.html" if context.is_partial else "job.html",
@@ -82,9 +83,9 @@ def show(context: RequestContext) -> Response:
         timeline=timeline(look.past, look.situation) if look.past else None,
         situation=look.situation,
         diagnosis=why(context.app.operate, worker, look.situation),
-        max_retry_count=worker.max_retry_count,
+        max_retry_count=most,
         parts=parts,
-        stages=stages_of(look.situation, worker.max_retry_count),
+        stages=stages_of(look.situation, most),
         toolbar="job",
         refresh=_OFTEN if sum(len(payload.text) for part in parts for payload in part.payloads) < _LARGE else _SELDOM,
     )

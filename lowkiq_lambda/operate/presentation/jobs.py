@@ -197,7 +197,15 @@ def why(operations: Operations, worker: type[Worker[Any]] | None, situation: Job
     """Why the job runs, or does not; the app may have no worker for its queue. Raises QueueMismatch, BackendError."""
     if worker is None:
         return diagnose(situation, 1)
-    return diagnose(situation, worker.concurrency, limits_of(operations, worker, situation), worker.max_retry_count)
+    limits = limits_of(operations, worker, situation)
+    return diagnose(situation, worker.concurrency, limits, most_retries(worker, situation))
+
+
+def most_retries(worker: type[Worker[Any]], situation: JobExplanation) -> int:
+    """How often the job is retried at most: by the rule that decided about its last failure, else by its worker."""
+    decided = situation.failures[0].rule if situation.failures else ""
+    by_rule = next((rule.most for rule in worker.on_error if rule.name == decided), None)
+    return worker.max_retry_count if by_rule is None else min(by_rule, worker.max_retry_count)
 
 
 def job_details(
