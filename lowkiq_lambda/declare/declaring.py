@@ -114,8 +114,13 @@ def _is_again(worker: type[Worker[Any]], other: type[Worker[Any]]) -> bool:
     if module is None or not is_named or _place(worker) != _place(other):
         return False
     if worker.__module__ == "__main__":
-        return hasattr(sys, "ps1") or in_notebook()
+        return in_session()
     return not getattr(module.__spec__, "_initializing", False)
+
+
+def in_session() -> bool:
+    """Whether people type the code: at a prompt, or in cells."""
+    return hasattr(sys, "ps1") or in_notebook()
 
 
 def in_notebook() -> bool:

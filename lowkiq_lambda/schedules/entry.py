@@ -8,6 +8,7 @@ from zlib import crc32
 
 from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.declare.declaring import in_session
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
@@ -205,8 +206,8 @@ class Timetable:
         return len(self._entries)
 
     def add(self, entry: ScheduleEntry) -> None:
-        """Declare it. Raises DeclarationError if its queue has one of that name."""
-        if self.get(entry.queue_name, entry.name):
+        """Declare it. Raises DeclarationError if its queue has one of that name, unless a cell of a notebook ran twice."""
+        if self.get(entry.queue_name, entry.name) and not in_session():
             raise DeclarationError(
                 f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "
                 "another name."

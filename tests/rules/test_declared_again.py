@@ -119,3 +119,21 @@ def test_a_name_that_stands_for_something_else_is_another_worker(lowkiq: AppUnde
         lowkiq.app.worker(
             type("ONE", (Worker,), {"__module__": __name__, "queue_name": "q", "perform": lambda *_: None})
         )
+
+
+def test_a_session_declares_an_entry_again(lowkiq: AppUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script is refused; at a prompt the newer times count, in a process that has fired by the older ones, too."""
+    worker = lowkiq.app.worker(type("Typed", (Worker,), {"perform": lambda *_: None}))
+    lowkiq.app.every(60, worker, id="a")
+    lowkiq.drain()
+    with pytest.raises(DeclarationError, match="has a schedule entry 'a' already"):
+        lowkiq.app.every(3_600, worker, id="a")
+
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    lowkiq.app.every(3_600, worker, id="a")
+
+    assert [] == lowkiq.drain().done
+    lowkiq.advance(minutes=1)
+    assert [] == lowkiq.drain().done
+    lowkiq.advance(hours=1)
+    assert ["a"] == lowkiq.drain().done
