@@ -42,7 +42,7 @@ class PushClients:
         name = queue.worker.queue_name
         client = self._reliable.get(name) or self._new_reliable(name, queue)
         if client.shards is not queue.shards:
-            client.go_by(queue.shards)
+            client.go_by(queue)
         return client
 
     @property
@@ -81,7 +81,7 @@ class PushClients:
 
         connections = self._connections
 
-        def open_client() -> PushClient:
+        def open_client(queue: Queue) -> PushClient:
             queue.ensure_declared(connections.backend, PATIENCE)
             return self.of(queue)
 
@@ -92,6 +92,6 @@ class PushClients:
                 # A frozen process runs no thread: buffered jobs have to be flushed before each freeze.
                 has_thread = not os.environ.get(_LAMBDA)
                 self.redelivery = Redelivery(connections.config, connections.clock, has_thread=has_thread)
-            way = Way(queue.worker, open_client, lambda: connections.opened_backend, connections.clock)
-            client = reliable_client(connections.config, way, queue.shards, self.redelivery)
+            way = Way(queue, open_client, lambda: connections.opened_backend, connections.clock)
+            client = reliable_client(connections.config, way, self.redelivery)
             return self._reliable.setdefault(name, client)

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.buffer import BufferedJobs, Kept
 from lowkiq_lambda.push.checking import checker_of
@@ -17,7 +18,6 @@ from lowkiq_lambda.settings.protocols import Buffer, Jobs, Overflow
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.pushing import Unwritten
 
 PATIENCE: Final = 1.0
@@ -32,7 +32,7 @@ Results: TypeAlias = list[Pushed | None]
 class BufferingClient:
     """Pushes the jobs of one worker; those that Redis cannot take now wait in this process."""
 
-    def __init__(self, config: Config, way: Way, shards: QueueShards, redelivery: Redelivery) -> None:
+    def __init__(self, config: Config, way: Way, redelivery: Redelivery) -> None:
         self._config = config
         self._way = way
         self._redelivery = redelivery
@@ -40,15 +40,16 @@ class BufferingClient:
         """The score that the next job takes, at least, so that it is not before those that were kept."""
         self._least = 0.0
         """The same of the shards that the queue had before."""
-        self.go_by(shards)
+        self.go_by(way.queue)
 
-    def go_by(self, shards: QueueShards) -> None:
-        """These are the shards of the queue from now on."""
+    def go_by(self, queue: Queue) -> None:
+        """The queue has other shards from now on, and may have another worker."""
         # An id may be in another shard by now, if no job of it may be before those that this process has pushed.
         self._least = max(self._least, self._way.latest_score(), *self._earliest.values())
         self._earliest.clear()
-        self.shards = shards
-        self._checker = checker_of(self._config, shards, self._now, self._way.worker.expires_in)
+        self._way.queue = queue
+        self.shards = queue.shards
+        self._checker = checker_of(self._config, self.shards, self._now, queue.worker.expires_in)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or keep them. Raises JobError, and what waiting does not heal."""
@@ -124,10 +125,10 @@ class BufferingClient:
 class OverflowingClient:
     """Pushes the jobs of one worker; those that Redis cannot take now go another way."""
 
-    def __init__(self, config: Config, way: Way, shards: QueueShards, overflow: Overflow) -> None:
+    def __init__(self, config: Config, way: Way, overflow: Overflow) -> None:
         self._config = config
         self._way = way
-        self.go_by(shards)
+        self.go_by(way.queue)
         self._overflow = overflow
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
         self._error: LowkiqError | None = None
@@ -136,11 +137,11 @@ class OverflowingClient:
         self._rest_until = 0.0
         """When a push may try Redis again (monotonic)."""
 
-    def go_by(self, shards: QueueShards) -> None:
-        """These are the shards of the queue from now on."""
-        self.shards = shards
-        expires_in = self._way.worker.expires_in
-        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]), expires_in)
+    def go_by(self, queue: Queue) -> None:
+        """The queue has other shards from now on, and may have another worker."""
+        self._way.queue = queue
+        self.shards = shards = queue.shards
+        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]), queue.worker.expires_in)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""
@@ -192,12 +193,12 @@ class OverflowingClient:
 ReliableClient: TypeAlias = BufferingClient | OverflowingClient
 
 
-def reliable_client(config: Config, way: Way, shards: QueueShards, redelivery: Redelivery) -> ReliableClient:
+def reliable_client(config: Config, way: Way, redelivery: Redelivery) -> ReliableClient:
     """The client that `when_unavailable` asks for."""
     overflow = config.when_unavailable
     if isinstance(overflow, str | Buffer):
-        return BufferingClient(config, way, shards, redelivery)
-    return OverflowingClient(config, way, shards, overflow)
+        return BufferingClient(config, way, redelivery)
+    return OverflowingClient(config, way, overflow)
 
 
 def _nothing_sent(error: LowkiqError, waves: Sequence[Sequence[Chunk]]) -> Unwritten:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.shard.backend import Backend
@@ -16,27 +17,32 @@ MOST_AHEAD: Final = 1.0
 
 
 class Way:
-    """To one queue. `open_client` gives its client when Redis has agreed with the declaration.
+    """To one queue, which a cell that runs again replaces. `open_client` gives its client when Redis has agreed.
 
     `backend`: that of the client, None before the client was opened first.
     """
 
     def __init__(
         self,
-        worker: type[Worker[Any]],
-        open_client: Callable[[], PushClient],
+        queue: Queue,
+        open_client: Callable[[Queue], PushClient],
         backend: Callable[[], Backend | None],
         clock: Clock,
     ) -> None:
-        self.worker = worker
+        self.queue = queue
         self._open_client = open_client
         self._backend = backend
         self.clock = clock
         self._client: PushClient | None = None
 
+    @property
+    def worker(self) -> type[Worker[Any]]:
+        """That of the queue."""
+        return self.queue.worker
+
     def open(self) -> PushClient:
         """The client. Raises BackendError, and QueueMismatch if Redis does not agree with the declaration."""
-        self._client = self._open_client()
+        self._client = self._open_client(self.queue)
         return self._client
 
     def now(self, shard: ShardRef) -> float:

@@ -206,7 +206,7 @@ class Timetable:
         return len(self._entries)
 
     def add(self, entry: ScheduleEntry) -> None:
-        """Declare it. Raises DeclarationError if its queue has one of that name, unless a cell of a notebook ran twice."""
+        """Declare it. Raises DeclarationError if its queue has one of that name, and nobody types the code."""
         if self.get(entry.queue_name, entry.name) and not in_session():
             raise DeclarationError(
                 f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "

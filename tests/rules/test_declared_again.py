@@ -5,11 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any, Literal
 
 import pytest
 
-from lowkiq_lambda import DeclarationError, Worker
-from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda import Debounce, DeclarationError, Worker
+from lowkiq_lambda.testing import AppUnderTest, ManualClock
+from tests.kit.apps import MakeApp
 
 ONE = """
 from lowkiq_lambda import Lowkiq, Worker
@@ -137,3 +139,28 @@ def test_a_session_declares_an_entry_again(lowkiq: AppUnderTest, monkeypatch: py
     assert [] == lowkiq.drain().done
     lowkiq.advance(hours=1)
     assert ["a"] == lowkiq.drain().done
+
+
+@pytest.mark.parametrize("when_unavailable", ["raise", "buffer"])
+def test_pushes_go_by_the_newer_declaration(
+    make_app: MakeApp,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    when_unavailable: Literal["raise", "buffer"],
+) -> None:
+    """Once a cell has run again, its fields count for pushes of either client: how long a job waits, and lives."""
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    app = make_app(when_unavailable=when_unavailable)
+
+    def declared(**fields: Any) -> type[Worker]:
+        body = {"__module__": "__main__", "perform": lambda *_: None, **fields}
+        worker: type[Worker] = type("Typed", (Worker,), body)
+        monkeypatch.setattr(sys.modules["__main__"], "Typed", worker, raising=False)
+        return app.worker(worker)
+
+    before = declared().push("a")
+    worker = declared(debounce=Debounce(60.0, at_most=90.0), expires_in=120.0)
+    after = [worker.push("b"), worker.push("c")]
+
+    assert [0.0, 60.0, 60.0] == [one.due_at - clock.time() for one in (before, *after)]
+    assert clock.time() + 120.0 == app.operate(worker).explain("c").expires_at
