@@ -38,7 +38,7 @@ class ListOfCore(Generic[Item]):
         self._group = group
         self._name = name
 
-    def __get__(self, app: Any, _owner: type) -> list[Item]:  # noqa: ANN401 - the app, a class above this module
+    def __get__(self, app: Any, _owner: type) -> list[Item]:  # noqa: ANN401 - the class Lowkiq, which imports this module
         items: list[Item] = getattr(getattr(app.core, self._group), self._name)
         return items
 
@@ -178,7 +178,7 @@ class Drains:
 
     def loop(self) -> "Loop":
         """A drain of all shards, not yet begun."""
-        from lowkiq_lambda.engine.loop import Loop  # noqa: PLC0415 - for those that drain
+        from lowkiq_lambda.engine.loop import Loop  # noqa: PLC0415 - imported lazily: cold start
 
         return Loop(self.drainer, self.drainer.shards)
 
@@ -231,7 +231,7 @@ class Housekeeping:
 
 
 def _push_clients(core: Core) -> "PushClients":
-    from lowkiq_lambda.push.clients import PushClients  # noqa: PLC0415 - drains that push nothing start without it
+    from lowkiq_lambda.push.clients import PushClients  # noqa: PLC0415 - imported lazily: cold start
 
     return PushClients(core.connections, core.pushes.waker)
 
@@ -252,7 +252,7 @@ def _lambda_starter(function: str) -> "StartDrain":
 
 
 def _drainer(core: Core) -> "Drainer":
-    from lowkiq_lambda.engine.drainer import Drainer  # noqa: PLC0415 - for those that drain
+    from lowkiq_lambda.engine.drainer import Drainer  # noqa: PLC0415 - imported lazily: cold start
 
     check_middlewares(core.drains.middlewares, core.queues.workers)
     check_together(core.queues.workers)

@@ -176,7 +176,7 @@ def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: C
         return NOT_APPLIED
     more = "" if is_all else ", or more,"
     listed = f": {_listed(ids, job_count)}" if ids else ""
-    effect = f"{words.told}{_last_due(action, job_count)}"
+    effect = f"{words.told}{_last_due(action.last_due(job_count))}"
     say(f"{_jobs(job_count)}{more} {words.where} {queue.name} would be {effect}{listed}; nothing was changed")
     return NOT_APPLIED
 
@@ -254,7 +254,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice
         write_json(view)
         return DONE
     examined = f", of {last.handled:,} that were examined" if choice.filter else ""
-    say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last, last.turns)}")
+    say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last.result.last_due)}")
     return DONE
 
 
@@ -282,8 +282,7 @@ def _or_stay(action: "BulkAction") -> str:
     return ", or stay for a newer payload" if is_strict else ""
 
 
-def _last_due(action: "BulkAction", changed: int) -> str:
-    at = action.last_due(changed)
+def _last_due(at: float | None) -> str:
     return "" if at is None else f", the last of them due by {moment(at)}"
 
 

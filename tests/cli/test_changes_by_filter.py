@@ -198,5 +198,6 @@ def test_retries_of_an_error_come_back_at_a_rate(shop: ShopOfCommands, retried: 
     assert planned.last_due is not None
     (entry,) = past(shop, retried.queue_name)
     assert "found by: error=is broken, 0.5 a second" == entry.target
+    assert "made due 0 jobs, of 3 that were examined\n" == shop.run(*search, "--yes")[1]
     code, _, error = shop.run("run-now", retried.queue_name, "--all", "--start", "in 5s", "--yes")
     assert (2, True) == (code, "A start needs a rate" in error), error

@@ -10,6 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.dashboard.pages.filters import list_query
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -77,6 +80,32 @@ def test_the_waiting_list_goes_by_id_and_by_retry_count(
     answer = browser.get(link("waiting", worker, by="retry_count", range="gte", value="0"))
     assert "retry 1" in answer.words
     assert "b is broken" in answer.words
+
+
+@pytest.mark.parametrize(
+    ("words", "lasting"),
+    [
+        ("yesterday 03:12", 60),
+        ("03:12 yesterday", 60),
+        ("3:12", 60),
+        ("03:12:30 Yesterday", 1),
+        ("2026-11-25 03:12+02:00", 60),
+        ("2026-11-25+02:00", 86_400),
+        ("Yesterday", 86_400),
+        ("2h ago", 0),
+        ("20261125T0312", 0),
+    ],
+)
+def test_a_time_lasts_as_long_as_it_is_exact(monkeypatch: pytest.MonkeyPatch, words: str, lasting: int) -> None:
+    """In whichever order a day and a time of day stand."""
+    now = 1_800_000_000.0
+    monkeypatch.setattr(SystemClock, "time", lambda: now)
+    query = list_query({"by": "due_at", "range": "lte", "value": words}, ["due_at"], "asc")
+
+    most = query.bounds("", "")[1]
+
+    end = moment_of(words, now) + lasting
+    assert (f"({end}" if lasting else str(end)) == most
 
 
 def test_what_is_no_value_is_said(worker: Any, browser: Browser) -> None:

@@ -9,10 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.declare.duty import WATCH
+from lowkiq_lambda.operate.doctor import checkup
 from lowkiq_lambda.operate.doctor.checkup import look_and_sample, look_for_needs
-from lowkiq_lambda.operate.inspect.sampling import LONGEST, PAST, QueueSample, arrived_between, following
+from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, read_queues
+from lowkiq_lambda.operate.inspect.sampling import (
+    LONGEST,
+    PAST,
+    QueueSample,
+    arrived_between,
+    following,
+    read_sampled,
+)
 from lowkiq_lambda.operate.lateness.duty import watch_runner
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import Series, Span
 from tests.kit.apps import MakeApp
@@ -194,6 +205,29 @@ def test_the_app_is_sampled_once_a_minute_for_ten(
     ]
     assert {(3, 0.0, 0)} == {(sample.due, sample.waited, sample.processes) for sample in past}
     assert past[-1].at - past[0].at == pytest.approx(past[-1].lag - past[0].lag)
+
+
+def test_a_worker_that_is_declared_during_a_look_is_sampled_by_the_next(
+    sampled: Sampled, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may import its module between the reading of the samples and that of the queues."""
+    late = f"{queue_name}-late"
+    declare(make_app(namespace=queue_name), late, Notes()).push("a")
+
+    def read(core: Core, backend: Backend, *, only_own: bool = False) -> FoundQueues:
+        if late not in core.queues:
+            declare(sampled.app, late, Notes())
+        return read_queues(core, backend, only_own=only_own)
+
+    monkeypatch.setattr(checkup, "read_queues", read)
+
+    sampled_queues = []
+    for _ in range(2):
+        sampled.look()
+        there = read_sampled(sampled.app.core.backend, [queue_name, late], 0.0).queues
+        sampled_queues.append([name for name, stored in there.items() if stored])
+
+    assert [[queue_name], [queue_name, late]] == sampled_queues
 
 
 def test_who_only_asks_what_needs_somebody_writes_nothing(

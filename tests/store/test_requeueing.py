@@ -439,7 +439,7 @@ def test_a_paced_run_now_puts_nothing_off(desk: Desk) -> None:
     assert (2, now + 20) == (planned, planned.last_due)
     assert [now + 1, now + 2, now + 3.5, now + 4.5] == due_times(desk, "abcd")
     assert (2, now + 4.5, 2) == (done, done.last_due, done.undoable)
-    assert (0, now + 4.5, "") == (again, again.last_due, again.action_id)
+    assert (0, None, "") == (again, again.last_due, again.action_id)
 
 
 def test_a_paced_run_now_goes_on_at_its_rate_and_leaves_paused_ids(make_desk: MakeDesk) -> None:

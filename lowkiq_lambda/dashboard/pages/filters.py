@@ -24,11 +24,9 @@ WAYS: Final[Mapping[Way, str]] = {
 }
 NAMES: Final = {"id": "id", "due_at": "due time", "retry_count": "retry count", "updated_at": "time of death"}
 _TIMES: Final = frozenset({"due_at", "updated_at"})
-_PRECISION: Final = re.compile(
-    r"(?:\d{4}-\d\d-\d\d|today|yesterday|tomorrow)"
-    r"(?P<clock>[ T]\d\d:\d\d(?P<seconds>:\d\d(?P<fraction>\.\d+)?)?)?(?![ T]\d)",
-    re.ASCII,
-)
+_CLOCK: Final = re.compile(r"(?<![\d+-])\d?\d:\d\d(?P<seconds>:\d\d(?P<fraction>\.\d+)?)?", re.ASCII)
+"""Wherever it stands; behind a sign it is a zone."""
+_DATE: Final = re.compile(r"(?:\d{4}-\d\d-\d\d|today|yesterday|tomorrow)(?![ T]\d)", re.ASCII | re.IGNORECASE)
 _MINUTE: Final = 60
 _DAY: Final = 86_400
 
@@ -131,10 +129,10 @@ def _times(text: str) -> tuple[str, str]:
     with suppress(ValueError):
         return _numbers(text)
     moment = moment_of(text, SystemClock.time())
-    parts = _PRECISION.match(text)
-    lasting = (
-        0 if parts is None or parts["fraction"] else 1 if parts["seconds"] else _MINUTE if parts["clock"] else _DAY
-    )
+    if clock := _CLOCK.search(text):
+        lasting = 0 if clock["fraction"] else 1 if clock["seconds"] else _MINUTE
+    else:
+        lasting = _DAY if _DATE.match(text) else 0
     return str(moment), f"({moment + lasting}" if lasting else str(moment)
 
 

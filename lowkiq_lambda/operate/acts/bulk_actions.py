@@ -144,7 +144,8 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     def result(self) -> Changed:
         """How many ids it has changed, and how many of them can be undone."""
         undoable = self.undoable + self.undoable_here
-        return Changed(self.changed, self.action_id, undoable, self.paused, self.last_due(self.turns))
+        last_due = self.last_due(self.turns) if self.changed else None
+        return Changed(self.changed, self.action_id, undoable, self.paused, last_due)
 
     @property
     def turns(self) -> int:

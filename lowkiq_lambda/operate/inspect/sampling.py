@@ -1,7 +1,7 @@
-"""One sample a minute of what was looked at anyway: how many payloads arrived in each queue, and the app's numbers.
+"""One sample a minute, from a look that is made anyway: the payloads that arrived in each queue, the app's numbers.
 
-Each process that looks what needs somebody may take it: a sample is written only behind the one that was read before.
-Nothing is counted by a push: payloads are numbered, and two looks differ by those that have come in between.
+Each process that makes such looks may write it, if nobody has written one since it read the last. A push counts
+nothing: payloads are numbered, and the numbers at two looks differ by what arrived in between.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ from lowkiq_lambda.views.queues import Metrics
 PAST: Final = 600.0
 """Seconds that the lines of the app's numbers reach back."""
 SHORTEST: Final = 50.0
-"""Seconds from one sample to the next, at least: a minute, but for who comes a little early."""
+"""The least seconds between two samples: less than a minute, because a look may come a little early."""
 LONGEST: Final = 150.0
-"""Seconds above which two samples do not tell of minutes: nobody looked."""
+"""If more seconds lie between two samples, nobody knows in which of the minutes the payloads arrived."""
 _JUMP: Final = 2**31
-"""So many payloads do not come between two samples: a number has jumped, or fallen."""
+"""If two samples differ by as many payloads, the number has jumped or fallen."""
 _WRAPS: Final = 2**52
-"""The sum of numbers is told modulo this (counts.lua)."""
+"""The script counts.lua returns the sum of the numbers modulo this."""
 _KEPT_FOR: Final = 3_600
 _WRITE: Final = """
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return end
@@ -106,6 +106,8 @@ def sampling(
     backend: Backend, there: Sampled, looked: Sequence[LookedAt], processes: Iterable[Process]
 ) -> Iterator[ExtraCommand]:
     """The commands that write the next samples, of the app and of its queues; none of what was sampled just now."""
+    # A worker that another thread has declared since has nothing there yet.
+    looked = [queue for queue in looked if queue.name in there.queues]
     at = max((queue.now for queue in looked), default=0.0)
     past = [each for each in past_of(there.app) if 0 <= at - each.at <= PAST]
     if looked and (not past or at - past[-1].at >= SHORTEST):
