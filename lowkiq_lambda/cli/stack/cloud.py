@@ -32,7 +32,7 @@ EXIT CODES
 EXAMPLES
   The stack, and from another terminal a job for it:
     lowkiq stack cloud
-    LOWKIQ_REDIS_URL=embedded: lowkiq push SyncOrder 17 '{"status": "paid"}'
+    lowkiq push SyncOrder 17 '{"status": "paid"}'
   As a step of a pipeline:
     lowkiq stack cloud --once
 """
