@@ -10,7 +10,7 @@ import redis
 
 _ZEROS: Final = re.compile(rb"(\0{16,})")
 """What charts are full of: a line has their number instead."""
-_ROUND: Final = 600.0
+_ROUND: Final = 3_600.0
 """Seconds to which times to live are rounded up: they run by the server's clock, not by the one that is moved."""
 
 
