@@ -21,6 +21,8 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.web import Browser
 
 _SECRET: Final = "s" * 20
+_OF_TODAY: Final = {"version", "fingerprint"}
+"""What the code of today makes of a record, and may make otherwise tomorrow."""
 LOOKS: Final = (
     *("/stats", "/queues", "/releases", "/processes", "/schedules", "/views", "/tasks", "/actions/undoable"),
     *("/shards?queue=Orders", "/history?queue=Orders&span=6h", "/hours?queue=Orders", "/errors", "/activity"),
@@ -68,9 +70,11 @@ def answers(app: Lowkiq, clock: ManualClock, looks: tuple[str, ...] = LOOKS + CO
     return sorted({f"{look}\t{path}" for look, answer in each.items() for path in _paths(answer, "")})
 
 
-def seen(app: Lowkiq) -> dict[str, Any]:
-    """What operators see of all records, by the Python faces, with its values."""
+def seen(app: Lowkiq, clock: ManualClock) -> dict[str, Any]:
+    """What operators see of all records, with its values, by the Python faces; of some the API has the only one."""
+    visit = Visit(app, clock)
     views: dict[str, Any] = {
+        **{path: visit.get(path) for path in ("/activity", "/views", "/history?queue=Orders&span=1h")},
         "tasks": [app.tasks.get(each.id).progress() for each in app.tasks.list().tasks],
         "schedules": app.schedules.all(),
         "processes": [*app.operate.processes()],
@@ -88,6 +92,11 @@ def seen(app: Lowkiq) -> dict[str, Any]:
             "undoable": queue.undoable(),
             "damaged": queue.damaged(),
             "recovered": queue.recovered(),
+            "shards": queue.shards(),
+            "limits": visit.get(f"/limits?queue={worker.queue_name}"),
+            "tenants": queue.tenants() if worker.tenants else None,
+            "hours": queue.hours(),
+            "layout": queue.resharding().layout,
         }
     values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(views))
     return values
@@ -96,7 +105,8 @@ def seen(app: Lowkiq) -> dict[str, Any]:
 def lacking(before: Any, now: Any, at: str = "") -> Iterator[str]:
     """Where a value of before is another one now, or gone; what has been added is left out."""
     if isinstance(before, dict) and isinstance(now, dict):
-        for name, value in before.items():
+        for name in before.keys() - _OF_TODAY:
+            value = before[name]
             yield from lacking(value, now.get(name), f"{at}.{name}")
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for number, (value, other) in enumerate(zip(before, now, strict=True)):

@@ -146,7 +146,7 @@ def test_operators_see_what_they_saw(folder: Path, old: Restored) -> None:
     """Each record with its values: jobs in all states, runs, tasks, entries, processes, and people's requests."""
     before = json.loads((folder / "seen.json").read_text())
 
-    assert [] == [*lacking(before, seen(old.app))]
+    assert [] == [*lacking(before, seen(old.app, old.clock))]
 
 
 @each_version

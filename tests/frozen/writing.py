@@ -270,7 +270,7 @@ def write(server: Server, folder: Path) -> dict[str, list[str]]:
         written = Written(folder, server.url)
         written.write()
         records = [*lines_of(server.admin)]
-        views = json.dumps(seen(written.app), indent=1, sort_keys=True).splitlines()
+        views = json.dumps(seen(written.app, written.clock), indent=1, sort_keys=True).splitlines()
         looks = answers(written.app, written.clock)
         messages = messages_of(written.app, written.clock)
         close_app(written.app)
