@@ -1,7 +1,7 @@
 """What each released version wrote is still read: its data in Redis, its messages, its declaration, its answers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from lowkiq_lambda.tasks.duty import task_runner
 from lowkiq_lambda.testing import ManualClock
 from tests.frozen.answers import answers, described, lacking, seen
 from tests.frozen.messages import JOBS, outbox_database
+from tests.frozen.names import public_names
 from tests.frozen.redis_text import lines_of, restore
 from tests.frozen.writing import FOLDER, declaration, write
 from tests.kit.apps import closing_app
@@ -158,14 +159,15 @@ def test_answers_have_what_they_had(folder: Path, old: Restored) -> None:
     assert set() == {*before} - {*answers(old.app, old.clock, looks)}
 
 
+@pytest.mark.parametrize(("name", "today"), [("api.txt", described), ("names.txt", public_names)])
 @each_version
-def test_the_api_takes_and_gives_what_it_did(folder: Path) -> None:
-    """Nothing of its description is gone, and nothing more has to be given."""
-    before, today = {*lines(folder, "api.txt")}, {*described()}
-    operations = {line.partition(" <")[0].partition(" >")[0] for line in before}
-    demanded = {line for line in today if " <! " in line and line.partition(" <")[0] in operations}
+def test_calls_take_and_give_what_they_did(folder: Path, name: str, today: Callable[[], list[str]]) -> None:
+    """Of the API and of the public names nothing is gone, and nothing more has to be given."""
+    before, now = {*lines(folder, name)}, {*today()}
+    calls = {line.partition(" <")[0].partition(" >")[0] for line in before}
+    demanded = {line for line in now if " <! " in line and line.partition(" <")[0] in calls}
 
-    assert set() == before - today
+    assert set() == before - now
     assert demanded <= before
 
 

@@ -33,6 +33,7 @@ from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Doing, Process
 from tests.frozen.answers import Visit, answers, described, seen
 from tests.frozen.messages import messages_of
+from tests.frozen.names import public_names
 from tests.frozen.redis_text import lines_of
 from tests.kit.apps import close_app
 from tests.kit.servers import Server
@@ -286,6 +287,7 @@ def write(server: Server, folder: Path) -> dict[str, list[str]]:
         "seen.json": views,
         "messages.json": json.dumps(messages, indent=2).splitlines(),
         "api.txt": described(),
+        "names.txt": public_names(),
         "answers.txt": looks,
     }
 
