@@ -13,7 +13,6 @@ from lowkiq_lambda.aws.events import selected, ticks
 from lowkiq_lambda.aws.sqs import Message, Sent, Sqs
 from lowkiq_lambda.aws.sqs_inbox import SqsInbox
 from lowkiq_lambda.contrib.outbox import Outbox
-from lowkiq_lambda.contrib.outbox.rows import OutboxTable
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.testing import ManualClock
 
@@ -76,6 +75,3 @@ def outbox_database() -> tuple[sessionmaker[Any], MetaData]:
 
 def _orders(app: Lowkiq) -> Any:
     return next(worker for worker in app.workers if worker.queue_name == "Orders")
-
-
-__all__ = ["JOBS", "OutboxTable", "messages_of", "outbox_database"]
