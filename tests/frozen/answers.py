@@ -91,7 +91,8 @@ def seen(app: Lowkiq, clock: ManualClock) -> dict[str, Any]:
             "requests": queue.requests(),
             "undoable": queue.undoable(),
             "damaged": queue.damaged(),
-            "recovered": queue.recovered(),
+            # In the order of the server's Lua.
+            "recovered": [msgspec.structs.replace(each, ids=tuple(sorted(each.ids))) for each in queue.recovered()],
             "shards": queue.shards(),
             "limits": visit.get(f"/limits?queue={worker.queue_name}"),
             "tenants": queue.tenants() if worker.tenants else None,

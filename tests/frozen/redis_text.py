@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import msgspec
 import redis
 
 _ZEROS: Final = re.compile(rb"(\0{16,})")
@@ -37,6 +38,34 @@ def restore(client: redis.Redis, lines: list[str]) -> None:
         if line["ttl"]:
             pipe.expire(key, line["ttl"])
     pipe.execute()
+
+
+def unordered(line: str) -> Any:
+    """A line with its MessagePack decoded: the order of fields, and of ids of a set, is up to the server's Lua."""
+    return _decoded(json.loads(line))
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _decoded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [*map(_decoded, value)]
+    if isinstance(value, str):
+        try:
+            packed = msgspec.msgpack.decode(_bytes(value))
+        except ValueError:
+            # A map with bytes that are no text: at least they are the same bytes.
+            return "".join(sorted(value)) if "\x80" <= value[:1] <= "\x8f" else value
+        return _sorted(packed) if isinstance(packed, dict | list) else value
+    return value
+
+
+def _sorted(packed: Any) -> Any:
+    if isinstance(packed, dict):
+        return {name: _sorted(each) for name, each in packed.items()}
+    if isinstance(packed, list):
+        return sorted(map(_sorted, packed), key=repr)
+    return packed
 
 
 def _text(raw: bytes) -> str:
