@@ -1,6 +1,7 @@
 """What is on its way between processes, as this version writes it: to SQS, into a database, and to functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -59,18 +60,23 @@ def _sent(app: Lowkiq, clock: ManualClock) -> list[dict[str, Any]]:
 
 
 def _rows(app: Lowkiq, clock: ManualClock) -> list[dict[str, Any]]:
-    sessions, metadata = outbox_database()
-    outbox = Outbox(app, sessions, metadata=metadata, clock=clock)
-    metadata.create_all(sessions.kw["bind"])
-    with sessions() as session:
-        outbox.push_many(session, _orders(app), JOBS)
-        rows = [dict(row) for row in session.execute(select(outbox.table)).mappings()]
+    with outbox_database() as (sessions, metadata):
+        outbox = Outbox(app, sessions, metadata=metadata, clock=clock)
+        metadata.create_all(sessions.kw["bind"])
+        with sessions() as session:
+            outbox.push_many(session, _orders(app), JOBS)
+            rows = [dict(row) for row in session.execute(select(outbox.table)).mappings()]
     return [row | {"payload": row["payload"].decode("latin-1")} for row in rows]
 
 
-def outbox_database() -> tuple[sessionmaker[Any], MetaData]:
-    """A database in memory for an outbox."""
-    return sessionmaker(create_engine("sqlite://", poolclass=StaticPool)), MetaData()
+@contextmanager
+def outbox_database() -> Iterator[tuple[sessionmaker[Any], MetaData]]:
+    """A database in memory for an outbox, until the block ends."""
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    try:
+        yield sessionmaker(engine), MetaData()
+    finally:
+        engine.dispose()
 
 
 def _orders(app: Lowkiq) -> Any:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 import msgspec
 
@@ -16,7 +16,7 @@ _BEHIND: Final = {"app.operate": Operations, "app.operate(worker)": QueueOperati
 _BUILT: Final = frozenset(
     (
         *("Config", "Debounce", "Incoming", "Job", "KeepRuns", "Later", "Lowkiq", "MorgueLimits", "Outbox", "Rate"),
-        *("Account", "Auth", "Mask", "Token", "TrustedClaims", "LowkiqInstrumentor", "ManualClock", "OwnServer"),
+        *("Account", "Auth", "Token", "TrustedClaims", "LowkiqInstrumentor", "ManualClock", "OwnServer"),
     )
 )
 """Classes of which users make objects. What the library makes alone may get fields that must be given."""
@@ -35,7 +35,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
     yield name
     if isinstance(value, _SIMPLE):
         yield f"{name} = {value!r}"
-    elif callable(value) and (not isinstance(value, type) or value.__name__ in _BUILT):
+    elif callable(value) and get_origin(value) is None and (not isinstance(value, type) or value.__name__ in _BUILT):
         yield from _parameters(name, value)
     if isinstance(value, type):
         ours = [kind for kind in value.__mro__ if kind.__module__.startswith("lowkiq_lambda")]

@@ -182,13 +182,13 @@ def ingested(folder: Path, old: Restored) -> None:
 
 def swept(folder: Path, old: Restored) -> None:
     """The rows that a version has written for an outbox are pushed."""
-    sessions, metadata = outbox_database()
-    outbox = Outbox(old.app, sessions, metadata=metadata, clock=old.clock)
-    metadata.create_all(sessions.kw["bind"])
-    with sessions.begin() as session:
-        rows = [row | {"payload": row["payload"].encode("latin-1")} for row in messages(folder)["outbox"]]
-        session.execute(outbox.table.insert(), rows)
-    outbox.sweep()
+    with outbox_database() as (sessions, metadata):
+        outbox = Outbox(old.app, sessions, metadata=metadata, clock=old.clock)
+        metadata.create_all(sessions.kw["bind"])
+        with sessions.begin() as session:
+            rows = [row | {"payload": row["payload"].encode("latin-1")} for row in messages(folder)["outbox"]]
+            session.execute(outbox.table.insert(), rows)
+        outbox.sweep()
 
 
 @pytest.mark.parametrize("push", [ingested, swept])
