@@ -42,7 +42,7 @@ class DefaultStack:
         self.start = clock.time()
         self.ages: dict[int, float] = {}
         """What ticks told of the oldest due job, by the minute in which they did."""
-        self.account = CrowdedAccount(PLACES, settings["EventInvokeConfig"]["MaximumEventAgeInSeconds"], self._invoke)
+        self.account = CrowdedAccount(PLACES, settings["MaximumEventAgeInSeconds"], self._invoke)
 
     def play(self) -> None:
         """Ten minutes of its schedules: each shard's, and the tick's behind them."""
@@ -95,7 +95,7 @@ def test_fourteen_shards_take_turns_in_an_account_of_ten(  # noqa: PLR0913, PLR0
     app = make_app()
     worker = declare(app, queue_name, perform, batch_size=1, shards_count=SHARDS)
     ids = [id for shard in range(SHARDS) for id in islice(ids_of(shard), each)]
-    stack = DefaultStack(drain, app, clock, resources["DrainFunction"]["Properties"])
+    stack = DefaultStack(drain, app, clock, resources["DrainInvocation"]["Properties"])
     if ids:
         worker.push_many(jobs_of(ids))
 

@@ -110,10 +110,8 @@ def test_a_function_for_some_queues_is_told_which(templates: Templates) -> None:
     assert {"Ref": "Queues"} == variables["LOWKIQ_QUEUES"]
     assert NOT_OURS == variables.keys() - known
     assert "{}" == schedule["Target"]["Input"]
-    assert (0, 600) == (
-        function["EventInvokeConfig"]["MaximumRetryAttempts"],
-        function["EventInvokeConfig"]["MaximumEventAgeInSeconds"],
-    )
+    (invoked,) = of_kind(template, "AWS::Lambda::EventInvokeConfig").values()
+    assert (0, 600) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"])
 
 
 def test_the_two_functions_are_made_alike(templates: Templates) -> None:
@@ -191,7 +189,7 @@ def test_the_log_of_requests_names_no_secret(templates: Templates) -> None:
     wanted, log, nothing = stage["AccessLogSettings"]["Fn::If"]
 
     assert ("LogsAccess", {"Ref": "AWS::NoValue"}) == (wanted, nothing)
-    assert "false" == templates["template"]["Parameters"]["AccessLog"]["Default"]
+    assert "true" == templates["template"]["Parameters"]["AccessLog"]["Default"]
     assert {"time", "request", "address", "method", "path", "status", "bytes", "milliseconds", "error"} == json.loads(
         log["Format"]
     ).keys()

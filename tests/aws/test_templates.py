@@ -95,7 +95,7 @@ def test_the_drain_and_its_schedules_stand_first(template: dict[str, Any]) -> No
     places = [names.index(name) for name in ("DashboardFunction", "IngestFunction", "FailureAlarm")]
 
     assert ["DrainFunction", "Fn::ForEach::DrainSchedules", "MinuteSchedule"] == [
-        name for name in names[:4] if name != "ScheduleGroup"
+        name for name in names[:5] if name not in {"DrainInvocation", "ScheduleGroup"}
     ]
     assert sorted(places) == places
 
@@ -152,16 +152,20 @@ def test_a_drain_may_start_itself_where_it_has_to(
     drain = resources["DrainFunction"]["Properties"]
     waking = drain["Environment"]["Variables"]["LOWKIQ_WAKE_FUNCTION"]
     (right,) = [one for one in statements(resources["DrainRole"]) if one.get("Sid") == "StartDrains"]
+    names = [f"{drain['FunctionName']['Fn::Sub']}:live", drain["FunctionName"]["Fn::Sub"]]
 
-    assert {"Fn::If": ["Wakes", drain["FunctionName"], ""]} == waking
-    assert right["Resource"]["Fn::Sub"].endswith(f":function:{drain['FunctionName']['Fn::Sub']}")
+    assert {"Fn::If": ["Wakes", {"Fn::If": ["StartsVersions", *({"Fn::Sub": name} for name in names)]}, ""]} == waking
+    _, *rights = right["Resource"]["Fn::If"]
+    assert [f":function:{name}" for name in names] == [
+        one["Fn::Sub"].partition("${AWS::AccountId}")[2] for one in rights
+    ]
     options = [{"Condition": name} for name in ("StartsDrains", "Wakes")]
     assert {"Fn::Or": options} == template["Conditions"]["InvokesItself"]
 
 
 def test_e24_lambda_repeats_no_tick_and_no_drain(resources: dict[str, dict[str, Any]]) -> None:
     """E-24: what failed is done by the next minute's event; one that finds no concurrency waits ten minutes at most."""
-    invoked = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
+    invoked = resources["DrainInvocation"]["Properties"]
 
     assert (0, 600) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"])
 
@@ -309,15 +313,15 @@ def test_a_condition_in_a_loop_stands_behind_the_type(templates: dict[str, dict[
 @pytest.mark.parametrize("page", ["deploy", "drain-schedules"])
 def test_the_docs_say_how_many_shards_a_stack_may_have(resources: dict[str, dict[str, Any]], page: str) -> None:
     """As many as are left of 500 resources by the others, to ten."""
-    configured = [one for one in of_kind(resources, "AWS::Serverless::Function").values() if "EventInvokeConfig" in one]
-    others = len(resources) - 1 + len(configured)
+    published = 2 * len(of_kind(resources, "AWS::Serverless::Function"))
+    others = len(resources) - 1 + published
 
     assert f"about {(500 - others) // 10 * 10} " in (ROOT / "docs" / f"{page}.md").read_text()
 
 
 def test_failed_events_are_not_tried_again(resources: dict[str, dict[str, Any]]) -> None:
     """The next tick does what this one did not; what failed can be looked at."""
-    invocation = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
+    invocation = resources["DrainInvocation"]["Properties"]
 
     assert 0 == invocation["MaximumRetryAttempts"]
     assert {"Fn::GetAtt": ["FailureQueue", "Arn"]} == invocation["DestinationConfig"]["OnFailure"]["Destination"]
@@ -332,7 +336,7 @@ def test_roles_have_the_least_rights(resources: dict[str, dict[str, Any]]) -> No
         actions = [one for one in leaves(statement["Action"]) if ":" in one]
         assert actions
         assert not [action for action in actions if "*" in action]
-        if "*" in leaves(statement["Resource"]):
+        if "*" in leaves(statement["Resource"]) and statement["Effect"] == "Allow":
             assert set(actions) <= WITHOUT_RESOURCE
 
 
@@ -478,23 +482,91 @@ def test_a_stack_without_ways_in_has_nothing_of_them(
     template: dict[str, Any], resources: dict[str, dict[str, Any]]
 ) -> None:
     """By default none is made: each resource of theirs has a condition that the defaults do not meet."""
-    conditions = {"HasInbox", "TakesQueue", "TakesStream", "TakesEvents", "Ingests"}
+    conditions = {"HasInbox", "TakesQueue", "TakesStream", "TakesEvents", "TakesBuckets", "TakesFromBuses", "Ingests"}
     of_ways_in = {name for name, one in resources.items() if one.get("Condition") in conditions}
 
     assert [] == [name for name in conditions if holds(template, name, {})]
-    assert {name for name in resources if name.startswith(("Ingest", "Inbox", "Stream", "Queue"))} <= of_ways_in
+    assert {name for name in resources if name.startswith(("Ingest", "Inbox", "Stream", "Queue", "Bucket"))} <= of_ways_in
 
 
 def test_events_are_tried_again_before_they_are_lost(resources: dict[str, dict[str, Any]]) -> None:
     """Unlike ticks they come once: for six hours, then they are in the failure queue, which EventBridge may fill."""
-    invocation = resources["IngestFunction"]["Properties"]["EventInvokeConfig"]
+    invocation = resources["IngestInvocation"]["Properties"]
     (target,) = resources["IngestRule"]["Properties"]["Targets"]
     (right,) = statements(resources["FailureQueuePolicy"])
     failures = {"Fn::GetAtt": ["FailureQueue", "Arn"]}
 
     assert (2, 21_600) == (invocation["MaximumRetryAttempts"], invocation["MaximumEventAgeInSeconds"])
     assert failures == invocation["DestinationConfig"]["OnFailure"]["Destination"] == target["DeadLetterConfig"]["Arn"]
-    assert {"aws:SourceArn": {"Fn::GetAtt": ["IngestRule", "Arn"]}} == right["Condition"]["ArnEquals"]
+    assert {
+        "aws:SourceArn": [
+            {"Fn::If": [condition, {"Fn::GetAtt": [rule, "Arn"]}, {"Ref": "AWS::NoValue"}]}
+            for condition, rule in (("TakesEvents", "IngestRule"), ("TakesBuckets", "BucketRule"))
+        ]
+    } == right["Condition"]["ArnEquals"]
+
+
+WAYS_IN: Final = ("InboxMapping", "QueueMapping", "StreamMapping")
+
+
+def test_what_starts_functions_starts_the_alias_where_there_is_one(
+    templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
+) -> None:
+    """Schedules, rules, mappings, API, permissions, what retries, and what others import: none starts other code."""
+    own = templates["queue-function"]
+    everything = json.dumps([resources, templates["template"]["Outputs"], own["Resources"], own["Outputs"]])
+
+    def chooses(value: object, function: str) -> bool:
+        latest = [{"Fn::GetAtt": [function, "Arn"]}, {"Ref": function}]
+        return value in [{"Fn::If": ["StartsVersions", {"Ref": f"{function}.Alias"}, one]} for one in latest]
+
+    assert all(chooses(resources[name]["Properties"]["FunctionName"], "IngestFunction") for name in WAYS_IN)
+    assert chooses(resources["DashboardIntegration"]["Properties"]["IntegrationUri"], "DashboardFunction")
+    for permission in of_kind(resources, "AWS::Lambda::Permission").values():
+        function = "DashboardFunction" if permission["Principal"].startswith("api") else "IngestFunction"
+        assert chooses(permission["FunctionName"], function)
+    for function in FUNCTIONS:
+        arn = json.dumps({"Fn::GetAtt": [function, "Arn"]})
+        alias = json.dumps({"Ref": f"{function}.Alias"})
+        assert everything.count(arn) == everything.count(f'["StartsVersions", {alias}, {arn}]') > 0
+
+
+def test_a_version_is_another_one_wherever_cloudformation_publishes_one(
+    templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
+) -> None:
+    """Lambda compares code and settings, of which concurrency is none: so it is a variable as well."""
+    own = templates["queue-function"]["Resources"]["DrainFunction"]
+    for function in (*(resources[name] for name in FUNCTIONS), own):
+        properties = function["Properties"]
+        reserved = properties["ReservedConcurrentExecutions"]["Fn::If"][1]
+
+        assert properties["AutoPublishAliasAllProperties"] is True
+        assert reserved == properties["Environment"]["Variables"]["RESERVED_CONCURRENCY"]
+
+
+def test_a_burst_of_messages_leaves_drains_their_share(
+    template: dict[str, Any], resources: dict[str, dict[str, Any]]
+) -> None:
+    """By default messages take half of what a new account has, five places of ten, however many wait."""
+    at_once = template["Parameters"]["MessageConcurrency"]
+
+    assert (5, 2, 1_000) == (at_once["Default"], at_once["MinValue"], at_once["MaxValue"])
+    assert [{"MaximumConcurrency": {"Ref": "MessageConcurrency"}}] * 2 == [
+        resources[name]["Properties"]["ScalingConfig"] for name in WAYS_IN[:2]
+    ]
+
+
+def test_functions_may_not_use_the_rights_that_lambda_has_as_them(templates: dict[str, dict[str, Any]]) -> None:
+    """As AWS advises: their own code makes, lists and deletes no network interfaces of the account."""
+    for name in ("template", "queue-function"):
+        found = [*statements(templates[name]["Resources"])]
+        (allowed,) = [one for one in found if one.get("Sid") == "EnterTheVpc"]
+        (denied,) = [one for one in found if one["Effect"] == "Deny"]
+        (whose,) = denied["Condition"]["ArnLike"].items()
+
+        assert {*allowed["Action"], "ec2:DetachNetworkInterface"} == {*denied["Action"]}
+        assert whose[0] == "lambda:SourceFunctionArn"
+        assert whose[1]["Fn::Sub"].endswith(":function:${AWS::StackName}-*")
 
 
 def test_a_package_can_be_built_for_every_choice(template: dict[str, Any]) -> None:
@@ -535,6 +607,7 @@ SECRET: Final = {"RedisSecretArn": "arn:aws:secretsmanager:eu-west-1:12345678901
 IAM: Final = {"RedisIamUser": "lowkiq", "RedisIamCache": "jobs"}
 CLAIMS: Final = {"DashboardClaims": "jwt", "DashboardOperators": "sub=olga"}
 ISSUER: Final = {"DashboardJwtIssuer": "https://issuer.example", "DashboardJwtAudience": "dashboard"}
+QUEUE: Final = {"IngestQueueArn": "arn:aws:sqs:eu-west-1:123456789012:orders"}
 EIGHT: Final = "0,1,2,3,4,5,6,7"
 NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
 
@@ -552,6 +625,9 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         REDIS | {"ShardIndexes": EIGHT, "ScheduleExpression": "rate(5 minutes)"},
         REDIS | {"ShardSchedules": "false", "ScheduleExpression": "rate(5 minutes)"},
         REDIS | {"ShardSchedules": "none"},
+        REDIS | {"Inbox": "standard", "MessageBatchSize": "100", "MessageBatchingWindow": "5"},
+        REDIS | QUEUE | {"Inbox": "fifo", "MessageBatchingWindow": "5", "MessageFilter": '{"body": {"kind": ["paid"]}}'},
+        REDIS | {"Alias": "live", "SnapStart": "true"},
     ],
     ids=[
         "url",
@@ -564,6 +640,9 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         "schedules of shards",
         "one schedule",
         "no schedules",
+        "batches of an inbox",
+        "batches of a queue",
+        "snapshots",
     ],
 )
 def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[str, str]) -> None:
@@ -590,6 +669,13 @@ def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[st
         (REDIS | {"ShardSchedules": "false", "ShardIndexes": EIGHT}, "ShardIndexes names the shards"),
         (REDIS | {"ShardSchedules": "none", "ShardIndexes": EIGHT}, "ShardIndexes names the shards"),
         (REDIS | {"ShardSchedules": "none", "ScheduleExpression": "rate(5 minutes)"}, "says when shards are drained"),
+        (REDIS | {"Inbox": "standard", "MessageBatchSize": "11"}, "give a MessageBatchingWindow"),
+        (REDIS | {"Inbox": "fifo", "MessageBatchingWindow": "1"}, "for standard queues"),
+        (REDIS | {"MessageFilter": "{}"}, "MessageFilter is for messages of IngestQueueArn"),
+        (REDIS | {"StreamFilter": "{}"}, "StreamFilter is for changes of IngestStreamArn"),
+        (REDIS | {"IngestEventTypes": "Order Paid"}, "IngestEventTypes is for events of IngestEventSources"),
+        (REDIS | {"SnapStart": "true"}, "give Alias=live"),
+        (REDIS | {"SnapStart": "true", "Alias": "live", "Runtime": "python3.11"}, "Python 3.12 or newer"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(template: dict[str, Any], given: dict[str, str], why: str) -> None:
@@ -637,7 +723,7 @@ def evaluate(expression: Any, values: dict[str, Any], conditions: dict[str, Any]
         return evaluate((conditions or {})[arguments], values, conditions)
     found = [evaluate(one, values, conditions) for one in arguments]
     functions: dict[str, Callable[[], bool]] = {
-        "Fn::Equals": lambda: found[0] == found[1],
+        "Fn::Equals": lambda: str(found[0]) == str(found[1]),
         "Fn::Not": lambda: not found[0],
         "Fn::And": lambda: all(found),
         "Fn::Or": lambda: any(found),
