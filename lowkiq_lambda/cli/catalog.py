@@ -52,6 +52,7 @@ _STACK: Final = {
     "schedules": Listed(
         "stack.schedules.command:command", "Bring the drain function's schedules in line with the app's workers."
     ),
+    "rollback": Listed("stack.rollback:command", "Let the functions run the version before."),
 }
 """In the order in which a project meets them."""
 _SCHEDULES: Final = {

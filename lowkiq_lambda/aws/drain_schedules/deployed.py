@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import LowkiqError
 _LOOKS_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6
 """Of a call that AWS throttles, or that fails on its way, with growing pauses between them."""
-_RIGHTS: Final = "The docs (drain-schedules.md) list the rights that this command needs."
+_RIGHTS: Final = "The docs ({page}) list the rights that this command needs."
 _HINTS: Final = {
     **dict.fromkeys(("AccessDenied", "AccessDeniedException"), _RIGHTS),
     **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId"), "Sign in again."),
@@ -182,8 +182,8 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients' clas
 
 
 @contextmanager
-def said(failure: str) -> Iterator[None]:
-    """What boto3 raises in the block, as a sentence that begins with `failure`."""
+def said(failure: str, page: str = "drain-schedules.md") -> Iterator[None]:
+    """What boto3 raises in the block, as a sentence that begins with `failure`; `page` lists the rights."""
     from botocore.exceptions import (  # noqa: PLC0415 - only this command needs it
         BotoCoreError,
         ClientError,
@@ -197,7 +197,7 @@ def said(failure: str) -> Iterator[None]:
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         words = error.response.get("Error", {}).get("Message") or str(error)
-        raise DeployError(f"{failure}: {code}: {words} {_HINTS.get(code, '')}".rstrip()) from error
+        raise DeployError(f"{failure}: {code}: {words} {_HINTS.get(code, '').format(page=page)}".rstrip()) from error
     except NoRegionError as error:
         raise DeployError("Name a region: set AWS_REGION.") from error
     except (HTTPClientError, NoConnection) as error:

@@ -23,6 +23,7 @@ FROM A PROJECT TO A STACK
                           does, which is for templates of your own.
   lowkiq stack schedules  Make the schedules outside of the template, if there
                           are too many for one; indexes prints ShardIndexes.
+  lowkiq stack rollback   Let the functions run the version before.
   lowkiq upgrade          Renew the files of the stack, after an update of the
                           library.
 

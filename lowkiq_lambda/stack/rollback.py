@@ -1,0 +1,113 @@
+"""The versions of a stack's functions, and the alias that says which of them runs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, client, said
+
+ALIAS: Final = "live"
+"""Of the template, which its parameter of that name lets everything start."""
+_PAGE: Final = "runbooks/rollback.md"
+_OUTPUTS: Final = ("DrainFunctionName", "IngestFunctionName", "DashboardFunctionName")
+_CHANGED: Final = "PreconditionFailedException"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """What a deploy has published: its number, when, and the `Release` of the stack's parameters."""
+
+    number: int
+    published_at: str
+    release: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A function, the version that its alias starts, and the one that it shall start."""
+
+    function: str
+    runs: Version
+    then: Version
+    revision: str
+    """Of the alias, as it was read."""
+
+
+def plan_rollback(stack: str, to: int | None = None) -> list[Move]:
+    """For each function of the stack the move to the version before, or to the version `to`. Raises DeployError.
+
+    A function that has no version before stays, as a deploy that does not change it publishes none; one at least moves.
+    """
+    api = client("lambda")
+    moves = [_move(api, function, to) for function in _functions(stack)]
+    found = [move for move in moves if move.then != move.runs]
+    if not found and to is None:
+        raise DeployError(f"Stack {stack!r} has one version of each function: there is none to go back to.")
+    return found
+
+
+def move(move: Move) -> None:
+    """Let the alias start the version. Raises DeployError, also where somebody has moved it meanwhile."""
+    api = client("lambda")
+    with _said(f"The alias of {move.function!r} could not be moved"):
+        try:
+            api.update_alias(
+                FunctionName=move.function,
+                Name=ALIAS,
+                FunctionVersion=str(move.then.number),
+                RoutingConfig={"AdditionalVersionWeights": {}},
+                RevisionId=move.revision,
+            )
+        except api.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] != _CHANGED:
+                raise
+            raise DeployError(f"Somebody else has moved the alias of {move.function!r} meanwhile: look again.") from error
+
+
+def _functions(stack: str) -> Sequence[str]:
+    with _said(f"The stack {stack!r} could not be read"):
+        (described,) = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    parameters = {each["ParameterKey"]: each.get("ParameterValue") for each in described.get("Parameters", ())}
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())}
+    functions = [outputs[name] for name in _OUTPUTS if name in outputs]
+    if not functions:
+        raise DeployError(f"Stack {stack!r} has none of the outputs {', '.join(_OUTPUTS)}: it is no stack of ours.")
+    if parameters.get("Alias") != ALIAS:
+        raise DeployError(
+            f"Stack {stack!r} starts the latest code of its functions, so a version cannot be taken back: deploy it "
+            f"with Alias={ALIAS}. Until then a rollback is a deploy of the code before."
+        )
+    return functions
+
+
+def _move(api: Any, function: str, to: int | None) -> Move:  # noqa: ANN401 - boto3 makes its clients' classes at run time
+    with _said(f"The versions of {function!r} could not be read"):
+        try:
+            alias = api.get_alias(FunctionName=function, Name=ALIAS)
+        except api.exceptions.ResourceNotFoundException as error:
+            raise DeployError(f"{function!r} has no alias {ALIAS!r}: deploy its stack again.") from error
+        pages = api.get_paginator("list_versions_by_function").paginate(FunctionName=function)
+        versions = dict(_versions(version for page in pages for version in page["Versions"]))
+    runs = versions.get(int(alias["FunctionVersion"]))
+    if runs is None:
+        raise DeployError(f"Version {alias['FunctionVersion']} of {function!r}, which the alias starts, is gone.")
+    numbers = sorted(versions)
+    if to is not None and to not in versions:
+        raise DeployError(f"{function!r} has no version {to}: expected one of {', '.join(map(str, numbers))}.")
+    then = max((number for number in numbers if number < runs.number), default=runs.number) if to is None else to
+    return Move(function=function, runs=runs, then=versions[then], revision=alias["RevisionId"])
+
+
+def _versions(answers: Iterator[Any]) -> Iterator[tuple[int, Version]]:
+    for answer in answers:
+        if answer["Version"].isdigit():
+            number = int(answer["Version"])
+            release = answer.get("Environment", {}).get("Variables", {}).get("LOWKIQ_RELEASE", "")
+            yield number, Version(number=number, published_at=answer["LastModified"], release=release)
+
+
+@contextmanager
+def _said(failure: str) -> Iterator[None]:
+    with said(failure, _PAGE):
+        yield

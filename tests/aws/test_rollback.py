@@ -1,0 +1,259 @@
+"""`lowkiq stack rollback` on the local cloud: the alias goes to another version, or nothing is changed and it says why."""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from uuid import uuid4
+from zipfile import ZipFile
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli.codes import DONE, FAILED, MISUSED, NOT_APPLIED
+from lowkiq_lambda.stack.rollback import Move, move, plan_rollback
+from tests.kit.servers.cloud import LocalCloud
+
+FUNCTIONS: Final = ("drain", "dashboard")
+ROLE: Final = "arn:aws:iam::000000000000:role/anybody"
+
+pytestmark = pytest.mark.xdist_group("cloud")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Versions:
+    """A stack that tells what ours does, with functions of which each deploy makes a version."""
+
+    def __init__(self, cloud: LocalCloud, alias: str = "live") -> None:
+        self.name = f"test-{uuid4().hex[:8]}"
+        self.api: Any = cloud.client("lambda")
+        self._stacks: Any = cloud.client("cloudformation")
+        self._make(alias)
+        for function in FUNCTIONS:
+            self.api.create_function(
+                FunctionName=self.full(function),
+                Runtime="python3.13",
+                Role=ROLE,
+                Handler="index.handler",
+                Code={"ZipFile": zipped("1")},
+                Environment={"Variables": {"LOWKIQ_RELEASE": "v1"}},
+            )
+
+    def _make(self, alias: str) -> None:
+        outputs = {
+            f"{function.title()}FunctionName": {"Value": {"Fn::Sub": f"${{AWS::StackName}}-{function}"}}
+            for function in FUNCTIONS
+        }
+        template = {
+            "Parameters": {"Alias": {"Type": "String"}},
+            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+            "Outputs": outputs,
+        }
+        parameters = [{"ParameterKey": "Alias", "ParameterValue": alias}]
+        self._stacks.create_stack(StackName=self.name, TemplateBody=json.dumps(template), Parameters=parameters)
+        self._stacks.get_waiter("stack_create_complete").wait(StackName=self.name, WaiterConfig={"Delay": 1})
+
+    def full(self, function: str) -> str:
+        """Its name in the account."""
+        return f"{self.name}-{function}"
+
+    def deploy(self, number: int, *functions: str) -> None:
+        """What a deploy of a release does: code, a version, and the alias on it."""
+        for name in map(self.full, functions or FUNCTIONS):
+            variables = {"Variables": {"LOWKIQ_RELEASE": f"v{number}"}}
+            self.api.update_function_code(FunctionName=name, ZipFile=zipped(str(number)))
+            self.api.update_function_configuration(FunctionName=name, Environment=variables)
+            version = self.api.publish_version(FunctionName=name)["Version"]
+            try:
+                self.api.update_alias(FunctionName=name, Name="live", FunctionVersion=version)
+            except ClientError:
+                self.api.create_alias(FunctionName=name, Name="live", FunctionVersion=version)
+
+    def runs(self) -> list[str]:
+        """The version behind the alias of each function."""
+        aliases = [self.api.get_alias(FunctionName=self.full(each), Name="live") for each in FUNCTIONS]
+        return [alias["FunctionVersion"] for alias in aliases]
+
+    def delete(self) -> None:
+        """Take all of it away."""
+        for function in FUNCTIONS:
+            self.api.delete_function(FunctionName=self.full(function))
+        self._stacks.delete_stack(StackName=self.name)
+
+
+def zipped(text: str) -> bytes:
+    """A package whose handler answers the text."""
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as archive:
+        archive.writestr("index.py", f"def handler(event, context):\n    return {text!r}\n")
+    return packed.getvalue()
+
+
+@pytest.fixture
+def make_stack(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Versions]]:
+    """Makes stacks in the cloud, which this process takes for AWS."""
+    made: list[Versions] = []
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in cloud.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def make(alias: str = "live") -> Versions:
+        made.append(Versions(cloud, alias))
+        return made[-1]
+
+    yield make
+    for stack in made:
+        stack.delete()
+
+
+@pytest.fixture
+def stack(make_stack: Callable[..., Versions]) -> Versions:
+    """One of three releases, of which the third runs."""
+    stack = make_stack()
+    for number in (1, 2, 3):
+        stack.deploy(number)
+    return stack
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["stack", "rollback", *words])
+        out, error = capfd.readouterr()
+        return code, out, error
+
+    return run
+
+
+def test_functions_go_back_to_the_version_before(stack: Versions, run: Run) -> None:
+    """What it shows is what becomes true; whoever starts the alias starts the code of that release."""
+    planned, out, _ = run(stack.name, "--dry-run")
+    before = stack.runs()
+    done, _, told = run(stack.name, "--yes")
+    name = stack.full("drain")
+    answer = json.load(stack.api.invoke(FunctionName=name, Qualifier="live")["Payload"])
+
+    assert (NOT_APPLIED, ["3", "3"]) == (planned, before)
+    (line,) = [line for line in out.splitlines() if line.startswith(name)]
+    assert [" 3 (v3), of 2", " 2 (v2), of 2"] == [part for part in (" 3 (v3), of 2", " 2 (v2), of 2") if part in line]
+    assert (DONE, ["2", "2"], "2") == (done, stack.runs(), answer)
+    assert f"{name} runs version 2" in told
+
+
+def test_any_version_may_be_asked_for(stack: Versions, run: Run) -> None:
+    """An older one, and forward again; the one that runs is no move, and says so."""
+    back, _, _ = run(stack.name, "--to", "1", "--yes")
+    first = stack.runs()
+    forth, _, _ = run(stack.name, "--to", "3", "--yes")
+    nothing, _, said = run(stack.name, "--to", "3", "--yes")
+
+    assert ([DONE] * 3, ["1", "1"], ["3", "3"]) == ([back, forth, nothing], first, stack.runs())
+    assert "Nothing to do: version 3 runs." in said
+
+
+def test_the_moves_are_json_for_programs(stack: Versions, run: Run) -> None:
+    """Each function, with what runs and what would."""
+    _, out, _ = run(stack.name, "--dry-run", "--json")
+    moves = json.loads(out)
+
+    assert [(stack.full(each), 3, 2) for each in FUNCTIONS] == [
+        (one["function"], one["runs"]["number"], one["then"]["number"]) for one in moves
+    ]
+    assert {"v3"} == {one["runs"]["release"] for one in moves}
+
+
+def test_a_function_without_a_version_before_stays(make_stack: Callable[..., Versions], run: Run) -> None:
+    """A deploy that changes one function alone publishes a version of it alone."""
+    stack = make_stack()
+    stack.deploy(1)
+    stack.deploy(2, "drain")
+    code, out, _ = run(stack.name, "--yes")
+
+    assert (DONE, ["1", "1"]) == (code, stack.runs())
+    assert stack.full("dashboard") not in out
+
+
+def test_there_is_nothing_before_the_first_version(make_stack: Callable[..., Versions], run: Run) -> None:
+    """One deploy leaves nothing to go back to; a version that was never published is not invented."""
+    stack = make_stack()
+    stack.deploy(1)
+    only, _, why = run(stack.name, "--yes")
+    unknown, _, which = run(stack.name, "--to", "7", "--yes")
+
+    assert ([FAILED, FAILED], ["1", "1"]) == ([only, unknown], stack.runs())
+    assert "has one version of each function: there is none to go back to." in why
+    assert "has no version 7: expected one of 1." in which
+
+
+def test_a_stack_that_starts_the_latest_code_is_refused(make_stack: Callable[..., Versions], run: Run) -> None:
+    """There the alias moves nothing, so that a rollback would be believed and not be."""
+    stack = make_stack(alias="")
+    stack.deploy(1)
+    stack.deploy(2)
+    code, _, error = run(stack.name, "--yes")
+
+    assert (FAILED, ["2", "2"]) == (code, stack.runs())
+    assert "deploy it with Alias=live" in error
+
+
+def test_an_alias_that_is_missing_is_told(make_stack: Callable[..., Versions], run: Run) -> None:
+    """Functions that were made by hand, or by an older template."""
+    code, _, error = run(make_stack().name, "--yes")
+
+    assert FAILED == code
+    assert "has no alias 'live': deploy its stack again." in error
+
+
+def test_a_stack_that_is_not_there_is_told(make_stack: Callable[..., Versions], run: Run) -> None:
+    """In AWS's own words, behind what could not be done."""
+    make_stack()
+    code, _, error = run("nobodys-stack", "--yes")
+
+    assert FAILED == code
+    assert "The stack 'nobodys-stack' could not be read" in error
+
+
+def test_nobody_is_overtaken(stack: Versions) -> None:
+    """Two people, or a deploy beside a rollback: the second hears of the first, and changes nothing."""
+    (drain, _) = plan_rollback(stack.name)
+    stack.deploy(4)
+
+    with pytest.raises(Exception, match="Somebody else has moved the alias") as raised:
+        move(drain)
+
+    assert "DeployError" == type(raised.value).__name__
+    assert ["4", "4"] == stack.runs()
+
+
+def test_who_may_not_is_told_which_page_lists_the_rights(
+    stack: Versions, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal names the function, what was moved before it, and how to go on."""
+    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, "UpdateAlias")
+
+    def refuse(one: Move) -> None:
+        from lowkiq_lambda.aws.drain_schedules.deployed import said  # noqa: PLC0415 - as the command's own calls do
+
+        with said(f"The alias of {one.function!r} could not be moved", "runbooks/rollback.md"):
+            raise denied
+
+    monkeypatch.setattr("lowkiq_lambda.stack.rollback.move", refuse)
+    code, _, error = run(stack.name, "--yes")
+
+    assert (FAILED, ["3", "3"]) == (code, stack.runs())
+    assert "AccessDeniedException: not you The docs (runbooks/rollback.md) list the rights" in error
+    assert "Moved before: none. Go on with --to" in error
+
+
+def test_without_yes_somebody_has_to_be_asked(stack: Versions, run: Run) -> None:
+    """A pipeline that forgets it changes nothing."""
+    code, _, error = run(stack.name)
+
+    assert (MISUSED, ["3", "3"]) == (code, stack.runs())
+    assert "give --yes" in error
