@@ -62,7 +62,9 @@ def move(move: Move) -> None:
         except api.exceptions.ClientError as error:
             if error.response["Error"]["Code"] != _CHANGED:
                 raise
-            raise DeployError(f"Somebody else has moved the alias of {move.function!r} meanwhile: look again.") from error
+            raise DeployError(
+                f"Somebody else has moved the alias of {move.function!r} meanwhile: look again."
+            ) from error
 
 
 def _functions(stack: str) -> Sequence[str]:

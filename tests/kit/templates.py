@@ -10,8 +10,8 @@ ROOT: Final = Path(__file__).parents[2]
 TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
 INFRA: Final = sorted((ROOT / "infra").glob("*.yaml"))
 FUNCTIONS: Final = ("DrainFunction", "IngestFunction", "DashboardFunction")
-NOT_OURS: Final = {"AWS_USE_DUALSTACK_ENDPOINT", "POWERTOOLS_LOG_LEVEL", "RESERVED_CONCURRENCY"}
-"""Variables of the functions that AWS's libraries read, and one that nobody does: it makes a version another one."""
+NOT_OURS: Final = {"AWS_USE_DUALSTACK_ENDPOINT", "POWERTOOLS_LOG_LEVEL"}
+"""Variables of the functions that AWS's libraries read."""
 
 # PyYAML, which knows the short forms of CloudFormation there, is in the environment of these tools alone.
 PARSE: Final = """
