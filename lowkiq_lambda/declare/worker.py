@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from random import Random
+from random import SystemRandom
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
 
-_rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
+_rng: Final = SystemRandom()
 
 
 class Untyped:

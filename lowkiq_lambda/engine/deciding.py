@@ -1,7 +1,7 @@
 """The decision about an id whose failure counts: it is tried again, killed or discarded, as the worker declares."""
 
 import logging
-from random import Random
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.base.error_text import call_safely, loggable, shown
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
+_rng: Final = SystemRandom()
 
 
 class Fate(NamedTuple):

@@ -1,4 +1,4 @@
-"""`lowkiq stack rollback` on the local cloud: the alias goes to another version, or nothing is changed and it says why."""
+"""`lowkiq stack rollback` on the local cloud: the alias goes to another version, or it says why not."""
 
 import io
 import json

@@ -48,7 +48,7 @@ def rolled_back(stack: Stack, *words: str) -> str:
 
 
 def test_a_rollback_takes_all_starts_to_the_version_before(versions: Stack) -> None:
-    """The schedule starts the alias; behind it is the first release, which drains; the next deploy is behind it then."""
+    """The schedule starts the alias: the first release, which drains, and then that of the next deploy."""
     target = versions.schedule(f"shard-{BY_HAND}")["Target"]["Arn"]
     before = [behind_the_alias(versions, each) for each in ("drain", "dashboard")]
     printed = rolled_back(versions, "--yes")

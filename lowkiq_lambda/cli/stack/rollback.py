@@ -46,7 +46,7 @@ command: Final = command_app(
 
 
 @command.default
-def rollback(  # noqa: PLR0913 - each is an option of the command
+def rollback(
     stack: Annotated[str, Parameter(name="STACK", help="The stack, by its name.")],
     /,
     *,
