@@ -19,6 +19,7 @@ from lowkiq_lambda.stack.packaging.contents import (
     install_locked,
 )
 from lowkiq_lambda.stack.packaging.lean import forget_installation, leave_out_pages, postpone, thin_out
+from lowkiq_lambda.stack.packaging.samconfig import check_deploys
 from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
 from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, lock_file, outdated
 
@@ -43,11 +44,14 @@ def build(
     """Fill the folder `into` with all that the function imports; sentences for people. Raises BuildFailed.
 
     The app's code is in the folder `app`; by default in the current one, where SAM has put a copy of it. `template` is
-    the one that the function is of, by default that of the project; an older one than the library's is refused.
+    the one that the function is of, by default that of the project; an older one than the library's is refused, and so
+    are settings of a deploy that AWS would refuse in its middle.
     """
     template = template or project_root() / FOLDER / TEMPLATE
-    if template.exists() and (sentence := outdated(template)):
-        raise BuildFailed(sentence)
+    if template.exists():
+        if sentence := outdated(template):
+            raise BuildFailed(sentence)
+        check_deploys(template)
     _check(function)
     code = (app or Path()).resolve()
     if not code.is_dir():
