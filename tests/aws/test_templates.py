@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Final
 
 import pytest
@@ -17,11 +17,14 @@ from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import variable_of
 from lowkiq_lambda.stack.rollback import ALIAS
 from tests.aws.alarms import chosen
-from tests.kit.templates import FUNCTIONS, INFRA, NOT_OURS, ROOT, run
+from tests.kit.templates import CHECKOV, FUNCTIONS, INFRA, NOT_OURS, ROOT, run
 
 FAILED_RECORDS: Final = "records_failed"
 """Published by the ingest function."""
 ELSEWHERE: Final = {"cold_start", "batch_duration", "slowest_batch", "lag_at_start", "lag_at_end"}
+
+FEW_CHECKS: Final = 60
+"""So many pass at least where all templates are read."""
 
 # What AWS lets nobody limit to a resource.
 WITHOUT_RESOURCE: Final = {
@@ -65,9 +68,8 @@ def leaves(value: object) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.nightly("each check has the template built by SAM, and read by cfn-lint")
 def test_sam_takes_the_template_for_valid() -> None:
-    """`sam validate --lint` has nothing to say against template.yaml."""
+    """`sam validate --lint` has nothing to say against template.yaml, warnings of cfn-lint included."""
     done = run("sam", "validate", "--lint")
 
     assert 0 == done.returncode, done.stdout + done.stderr
@@ -75,10 +77,24 @@ def test_sam_takes_the_template_for_valid() -> None:
 
 
 def test_cfn_lint_has_nothing_to_say() -> None:
-    """Every template is clean, warnings included."""
-    done = run("cfn-lint", "template.yaml", *(str(path.relative_to(ROOT)) for path in INFRA))
+    """Every other template is clean, too."""
+    done = run("cfn-lint", *(str(path.relative_to(ROOT)) for path in INFRA))
 
     assert (0, "") == (done.returncode, done.stdout)
+
+
+def test_a_review_of_an_organisation_finds_nothing() -> None:
+    """Every template passes checkov; what it is not to look for has its reason beside it."""
+    done = run("checkov", "-f", "template.yaml", *(str(path.relative_to(ROOT)) for path in INFRA), tools=CHECKOV)
+    lines = (ROOT / ".checkov.yaml").read_text().splitlines()
+    left_out = [above for above, line in pairwise(lines) if line.startswith("  - CKV")]
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    (passed,) = re.findall(r"Passed checks: (\d+), Failed checks: 0,", done.stdout)
+    assert int(passed) > FEW_CHECKS
+    assert "Parsing error" not in done.stdout
+    assert all(above.startswith("  # ") for above in left_out)
+    assert left_out
 
 
 def test_every_template_of_infra_has_its_page() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
+CHECKOV: Final = Path(os.environ.get("LOWKIQ_TEST_CHECKOV") or ROOT / ".tools" / "checkov" / "bin")
 INFRA: Final = sorted((ROOT / "infra").glob("*.yaml"))
 FUNCTIONS: Final = ("DrainFunction", "IngestFunction", "DashboardFunction")
 NOT_OURS: Final = {"AWS_USE_DUALSTACK_ENDPOINT", "POWERTOOLS_LOG_LEVEL"}
@@ -21,12 +22,12 @@ print(json.dumps([yaml_parse(open(path).read()) for path in sys.argv[1:]]))
 """
 
 
-def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str, tools: Path = TOOLS) -> subprocess.CompletedProcess[str]:
     """Runs one of the tools, without credentials or region."""
-    assert (TOOLS / program).exists(), f"there is no {TOOLS / program}: run `make setup`"
+    assert (tools / program).exists(), f"there is no {tools / program}: run `make setup`"
     environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "SAM_CLI_TELEMETRY": "0"}
     return subprocess.run(
-        [TOOLS / program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [tools / program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
 
 

@@ -30,6 +30,9 @@ METRIC_MATH: Final = re.compile(
 )
 """Alarms over several metrics at once, which this cloud refuses and AWS knows."""
 _PARAMETER: Final = re.compile(r"^  (\w+):\n    Type: ", re.MULTILINE)
+_NUMBERS: Final = re.compile(r"(?<=: )!Ref ((?:MessageC|Stream[CRB])\w+)")
+"""Of event source mappings: this cloud takes a parameter's number or truth for a text."""
+_DEFAULT: Final = r"^  {}:\n(?:    .*\n)*?    Default: (.*)$"
 _PROPERTIES: Final = re.compile(r"^  (?P<name>\w+):\n(?:    .*\n)*?    Properties:\n", re.MULTILINE)
 
 
@@ -115,13 +118,18 @@ class Deployment:
         return f"{self._cloud.url}/{self._bucket}/{_TEMPLATE_KEY}"
 
     def _template(self) -> str:
-        """The template as it is, but for where the code lies, and for alarms of a kind that this cloud has not."""
+        """The template as it is, but for where code lies, plain numbers, and without alarms that this cloud has not."""
+        text = self.template.read_text()
+
+        def by_default(match: re.Match[str]) -> str:
+            defaults = re.findall(_DEFAULT.format(match[1]), text, re.MULTILINE)
+            return str(defaults[0]).strip('"') if defaults else match[0]
 
         def with_code(match: re.Match[str]) -> str:
             package = PACKAGES.get(match["name"])
             return match[0] + (f"      CodeUri: s3://{self._bucket}/{package}.zip\n" if package else "")
 
-        return _PROPERTIES.sub(with_code, METRIC_MATH.sub("", self.template.read_text()))
+        return _PROPERTIES.sub(with_code, METRIC_MATH.sub("", _NUMBERS.sub(by_default, text)))
 
     def _describe(self) -> dict[str, Any]:
         stack: dict[str, Any] = self._api.describe_stacks(StackName=self.name)["Stacks"][0]
