@@ -81,6 +81,7 @@ _ADVICE: Final = (
     "Deploy with the ShardIndexes that `lowkiq stack schedules indexes` prints, or with Idle=start. Where "
     "`lowkiq stack schedules` made the schedules, run it again: lowkiq stack schedules --stack {}. A daemon needs none."
 )
+_RELEASE: Final = "If nobody rolled it back, the Release was that of the deploy before: deploy with another one."
 
 
 @command.default
@@ -192,16 +193,20 @@ def stack_findings(app: "Lowkiq", stack: str) -> Iterator[Finding]:
     from lowkiq_lambda.aws.drain_schedules.deployed import (
         DeployError,
         function_environment,
+        runs_latest,
         stack_outputs,
     )
     from lowkiq_lambda.aws.tick import naming
     from lowkiq_lambda.operate.doctor.checkup import shared_password
+    from lowkiq_lambda.stack.rollback import ALIAS
 
     try:
         coverage = coverage_of(app, stack)
-        # Not every stack has a dashboard.
-        dashboard = stack_outputs(stack).get("DashboardFunctionName", "")
+        outputs = stack_outputs(stack)
+        # Not every stack has a dashboard, or an alias.
+        dashboard, drain = (outputs.get(name, "") for name in ("DashboardFunctionName", "DrainFunctionArn"))
         variables = function_environment(dashboard) if dashboard else {}
+        is_latest = not drain.endswith(f":{ALIAS}") or runs_latest(drain)
     except DeployError as error:
         yield _found("unknown", str(error), "The docs (drain-schedules.md) list the rights that this needs.")
         return
@@ -211,6 +216,8 @@ def stack_findings(app: "Lowkiq", stack: str) -> Iterator[Finding]:
         yield _found("ok", "each housekeeping run starts drains of the shards that have work")
     elif not coverage.missing:
         yield _found("ok", f"each of the {coverage.shards} shards is drained by a schedule that fires")
+    if not is_latest:
+        yield _found("warning", "it runs another version than was deployed last", _RELEASE, drain)
     yield from shared_password(variables, "aws", dashboard)
 
 

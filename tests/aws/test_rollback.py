@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 from botocore.exceptions import ClientError
 
+from lowkiq_lambda.aws.drain_schedules.deployed import runs_latest
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.codes import DONE, FAILED, MISUSED, NOT_APPLIED
 from lowkiq_lambda.stack.rollback import Move, move, plan_rollback
@@ -217,6 +218,20 @@ def test_a_stack_that_is_not_there_is_told(make_stack: Callable[..., Versions], 
 
     assert FAILED == code
     assert "The stack 'nobodys-stack' could not be read" in error
+
+
+def test_the_doctor_tells_of_a_version_that_is_not_the_latest(stack: Versions) -> None:
+    """A rollback, or a deploy with the Release of before, whose code and variables nothing starts."""
+    name = stack.full("drain")
+    live = f"{stack.api.get_function_configuration(FunctionName=name)['FunctionArn']}:live"
+    released = runs_latest(live)
+    stack.api.update_function_configuration(FunctionName=name, Environment={"Variables": {"LOWKIQ_IDLE": "end"}})
+    other_variables = runs_latest(live)
+    stack.deploy(4)
+    again = runs_latest(live)
+    move(plan_rollback(stack.name)[0])
+
+    assert [True, False, True, False] == [released, other_variables, again, runs_latest(live)]
 
 
 def test_nobody_is_overtaken(stack: Versions) -> None:

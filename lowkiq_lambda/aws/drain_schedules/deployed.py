@@ -158,6 +158,17 @@ def function_environment(function: str) -> dict[str, str]:
     return dict(settings.get("Environment", {}).get("Variables", {}))
 
 
+def runs_latest(function: str) -> bool:
+    """Whether the alias in a function's ARN starts what was deployed last, code and variables. Raises DeployError."""
+    name, _, alias = function.rpartition(":")
+    with said(f"The function {function!r} could not be read"):
+        api = client("lambda")
+        latest, live = (
+            api.get_function_configuration(FunctionName=name, **qualifier) for qualifier in ({}, {"Qualifier": alias})
+        )
+    return all(latest.get(part) == live.get(part) for part in ("CodeSha256", "Environment"))
+
+
 def stack_outputs(stack: str) -> dict[str, str]:
     """The outputs of a CloudFormation stack. Raises DeployError."""
     with said(f"The stack {stack!r} could not be read"):

@@ -12,6 +12,7 @@ from lowkiq_lambda.cli.doctor import stack_findings
 from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.command import DONE, FAILED, Run, WriteApp, push
 from tests.aws.schedules.outputs import StackSchedules
+from tests.aws.schedules.values import FUNCTION
 from tests.kit.servers import Server
 
 NAMED = {"DrainFunctionName": "drain"}
@@ -121,6 +122,28 @@ def test_a_stack_whose_operators_share_a_password_is_told(
 
     assert marks == [one.mark for one in found]
     assert all("DashboardAccounts" in one.advice and one.about == "shop-dashboard" for one in found)
+
+
+@pytest.mark.parametrize(
+    ("alias", "latest", "marks"), [("", False, []), (":live", True, []), (":live", False, ["warning"])]
+)
+def test_a_stack_that_runs_another_version_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    alias: str,
+    latest: bool,  # noqa: FBT001 - what AWS tells
+    marks: list[str],
+) -> None:
+    """Where there is an alias, and what was deployed last is not behind it."""
+    drain = f"{FUNCTION}{alias}"
+    monkeypatch.setattr(coverage, "coverage_of", lambda _app, _stack: coverage.Coverage(1, fans_out=True, missing={}))
+    monkeypatch.setattr(deployed, "stack_outputs", lambda _stack: {"DrainFunctionArn": drain})
+    monkeypatch.setattr(deployed, "runs_latest", lambda _function: latest)
+
+    found = [one for one in stack_findings(Lowkiq(), "shop") if one.mark != "ok"]
+
+    assert [(mark, drain, "it runs another version than was deployed last") for mark in marks] == [
+        (one.mark, one.about, one.says) for one in found
+    ]
 
 
 def test_a_move_names_the_shards_that_a_stack_would_not_drain(
