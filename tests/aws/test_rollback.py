@@ -158,6 +158,17 @@ def test_any_version_may_be_asked_for(stack: Versions, run: Run) -> None:
     assert "Nothing to do: version 3 runs." in said
 
 
+def test_a_version_that_was_deleted_is_left_out(stack: Versions, run: Run) -> None:
+    """People delete old ones, as the runbook says: the one before is then the next older one."""
+    for function in FUNCTIONS:
+        stack.api.delete_function(FunctionName=stack.full(function), Qualifier="2")
+    code, _, _ = run(stack.name, "--yes")
+    gone, _, why = run(stack.name, "--to", "2", "--yes")
+
+    assert (DONE, FAILED, ["1", "1"]) == (code, gone, stack.runs())
+    assert "has no version 2: expected one of 1, 3." in why
+
+
 def test_the_moves_are_json_for_programs(stack: Versions, run: Run) -> None:
     """Each function, with what runs and what would."""
     _, out, _ = run(stack.name, "--dry-run", "--json")
