@@ -16,7 +16,7 @@ _CHANGED: Final = "PreconditionFailedException"
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """What a deploy has published: its number, when, and the `Release` of the stack's parameters."""
+    """A published version: its number, when it was published, and the `Release` that the stack had then."""
 
     number: int
     published_at: str
@@ -24,7 +24,7 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class AliasMove:
     """A function, the version that its alias starts, and the one that it shall start."""
 
     function: str
@@ -34,20 +34,20 @@ class Move:
     """Of the alias, as it was read."""
 
 
-def plan_rollback(stack: str, to: int | None = None) -> list[Move]:
+def plan_rollback(stack: str, to: int | None = None) -> list[AliasMove]:
     """For each function of the stack the move to the version before, or to the version `to`. Raises DeployError.
 
     A function that has no version before stays, as a deploy that does not change it publishes none; one at least moves.
     """
     api = client("lambda")
     moves = [_move(api, function, to) for function in _functions(stack)]
-    found = [move for move in moves if move.then != move.runs]
-    if not found and to is None:
+    changes = [move for move in moves if move.then != move.runs]
+    if not changes and to is None:
         raise DeployError(f"Stack {stack!r} has one version of each function: there is none to go back to.")
-    return found
+    return changes
 
 
-def move(move: Move) -> None:
+def move(move: AliasMove) -> None:
     """Let the alias start the version. Raises DeployError, also where somebody has moved it meanwhile."""
     api = client("lambda")
     with _said(f"The alias of {move.function!r} could not be moved"):
@@ -74,7 +74,7 @@ def _functions(stack: str) -> Sequence[str]:
     outputs = {each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())}
     functions = [outputs[name] for name in _OUTPUTS if name in outputs]
     if not functions:
-        raise DeployError(f"Stack {stack!r} has none of the outputs {', '.join(_OUTPUTS)}: it is no stack of ours.")
+        raise DeployError(f"Stack {stack!r} has none of the outputs {', '.join(_OUTPUTS)}: it is of another template.")
     if parameters.get("Alias") != ALIAS:
         raise DeployError(
             f"Stack {stack!r} starts the latest code of its functions, so a version cannot be taken back: deploy it "
@@ -83,7 +83,7 @@ def _functions(stack: str) -> Sequence[str]:
     return functions
 
 
-def _move(api: Any, function: str, to: int | None) -> Move:  # noqa: ANN401 - boto3 makes its clients' classes at run time
+def _move(api: Any, function: str, to: int | None) -> AliasMove:  # noqa: ANN401 - boto3 makes its clients' classes at run time
     with _said(f"The versions of {function!r} could not be read"):
         try:
             alias = api.get_alias(FunctionName=function, Name=ALIAS)
@@ -98,7 +98,7 @@ def _move(api: Any, function: str, to: int | None) -> Move:  # noqa: ANN401 - bo
     if to is not None and to not in versions:
         raise DeployError(f"{function!r} has no version {to}: expected one of {', '.join(map(str, numbers))}.")
     then = max((number for number in numbers if number < runs.number), default=runs.number) if to is None else to
-    return Move(function=function, runs=runs, then=versions[then], revision=alias["RevisionId"])
+    return AliasMove(function=function, runs=runs, then=versions[then], revision=alias["RevisionId"])
 
 
 def _versions(answers: Iterator[Any]) -> Iterator[tuple[int, Version]]:

@@ -12,6 +12,9 @@ from tests.kit.templates import of_kind
 MINUTES: Final = 5
 """Of a period of the alarms on counts."""
 
+LONGEST_NAME: Final = 40
+"""Letters of a cache's name."""
+
 pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(300)]
 
 Templates = dict[str, dict[str, Any]]
@@ -57,6 +60,25 @@ def test_only_nodes_that_can_be_durable_are_taken(templates: Templates, kind: st
     pattern = templates["elasticache"]["Parameters"]["NodeType"]["AllowedPattern"]
 
     assert durable == bool(re.fullmatch(pattern, kind))
+
+
+def test_another_key_gives_the_cache_another_name(templates: Templates) -> None:
+    """CloudFormation cannot make a second one of the same name beside the first; who names no key keeps the name."""
+    template = templates["elasticache"]
+    (serverless,) = of_kind(template, "AWS::ElastiCache::ServerlessCache").values()
+    (nodes,) = of_kind(template, "AWS::ElastiCache::ReplicationGroup").values()
+    name = serverless["ServerlessCacheName"]
+    has_key, of_key, plain = name["Fn::If"]
+    (named, parts) = of_key["Fn::Sub"]
+    last = {"Fn::Select": [1, {"Fn::Split": ["key/", {"Ref": "KmsKeyArn"}]}]}
+    key = "arn:aws:kms:eu-west-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
+    part = key.partition("key/")[2].partition("-")[0]
+
+    assert ("HasKey", {"Ref": "CacheName"}, "${CacheName}-${Key}") == (has_key, plain, named)
+    assert {"Fn::Select": [0, {"Fn::Split": ["-", last]}]} == parts["Key"]
+    assert name == nodes["ReplicationGroupId"]
+    assert template["Parameters"]["CacheName"]["MaxLength"] + len(f"-{part}") <= LONGEST_NAME
+    assert "CacheName" not in json.dumps(template["Outputs"])
 
 
 def test_jobs_outlive_the_stack_in_a_snapshot(templates: Templates) -> None:

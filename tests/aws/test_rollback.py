@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from lowkiq_lambda.aws.drain_schedules.deployed import runs_latest
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.codes import DONE, FAILED, MISUSED, NOT_APPLIED
-from lowkiq_lambda.stack.rollback import Move, move, plan_rollback
+from lowkiq_lambda.stack.rollback import AliasMove, move, plan_rollback
 from tests.kit.servers.cloud import LocalCloud
 
 FUNCTIONS: Final = ("drain", "dashboard")
@@ -263,7 +263,7 @@ def test_who_may_not_is_told_which_page_lists_the_rights(
     """A refusal names the function, what was moved before it, and how to go on."""
     denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, "UpdateAlias")
 
-    def refuse(one: Move) -> None:
+    def refuse(one: AliasMove) -> None:
         from lowkiq_lambda.aws.drain_schedules.deployed import said  # noqa: PLC0415 - as the command's own calls do
 
         with said(f"The alias of {one.function!r} could not be moved", "runbooks/rollback.md"):

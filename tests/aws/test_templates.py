@@ -588,6 +588,28 @@ def test_a_burst_of_messages_leaves_drains_their_share(
     ]
 
 
+def test_a_bucket_is_taken_from_by_its_name_and_kind_of_event(resources: dict[str, dict[str, Any]]) -> None:
+    """Other buckets that tell EventBridge, and deletions, start nothing; the rule of sources takes its types."""
+    bucket, sources = (resources[name]["Properties"]["EventPattern"] for name in ("BucketRule", "IngestRule"))
+
+    assert ["aws.s3"] == bucket["source"]
+    assert {"Fn::Split": [",", {"Ref": "IngestBuckets"}]} == bucket["detail"]["bucket"]["name"]
+    assert {"Fn::Split": [",", {"Ref": "IngestBucketEvents"}]} == bucket["detail-type"]
+    types = {"Fn::Split": [",", {"Ref": "IngestEventTypes"}]}
+    assert {"Fn::If": ["ChoosesEvents", types, {"Ref": "AWS::NoValue"}]} == sources["detail-type"]
+
+
+def test_a_fifo_queue_gets_no_batching_window(resources: dict[str, dict[str, Any]]) -> None:
+    """AWS takes none there, not even zero seconds."""
+    inbox, queue, stream = (resources[name]["Properties"] for name in WAYS_IN)
+    window, nothing = "MaximumBatchingWindowInSeconds", {"Ref": "AWS::NoValue"}
+
+    assert {"Fn::If": ["InboxIsFifo", nothing, {"Ref": "MessageBatchingWindow"}]} == inbox[window]
+    assert {"Fn::If": ["InboxIsFifo", 10, {"Ref": "MessageBatchSize"}]} == inbox["BatchSize"]
+    assert {"Fn::If": ["Collects", {"Ref": "MessageBatchingWindow"}, nothing]} == queue[window]
+    assert {"Ref": "StreamBatchingWindow"} == stream[window]
+
+
 def test_functions_may_not_use_the_rights_that_lambda_has_as_them(templates: dict[str, dict[str, Any]]) -> None:
     """As AWS advises: their own code makes, lists and deletes no network interfaces of the account."""
     for name in ("template", "queue-function"):

@@ -93,7 +93,10 @@ def sources(stack: Stack) -> Iterator[Sources]:
         Inbox="fifo",
         IngestQueueArn=sources.queue_arn,
         IngestStreamArn=sources.stream_arn,
-        IngestEventSources="shop,aws.s3",
+        StreamFilter='{"eventName": ["INSERT", "MODIFY"]}',
+        IngestEventSources="shop",
+        IngestEventTypes="File Changed",
+        IngestBuckets=sources.name,
     )
     yield sources
     sources.delete(OBJECT)
@@ -173,7 +176,7 @@ def test_an_event_becomes_a_job(stack: Stack, sources: Sources, wait_for: Callab
 
 @pytest.mark.nightly("another event of EventBridge becomes a job in each check")
 def test_an_object_becomes_a_job(sources: Sources, wait_for: Callable[[str, int], None]) -> None:
-    """A bucket that tells EventBridge needs no more than the source aws.s3; its key comes as it is."""
+    """A bucket that tells EventBridge needs no more than its name; the object's key comes as it is."""
     sources.put_object(OBJECT)
 
     wait_for(OBJECT, 1)

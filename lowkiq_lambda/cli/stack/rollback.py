@@ -57,13 +57,13 @@ def rollback(
 ) -> int:
     """Show, ask, move; the exit code."""
     from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable, DeployError
-    from lowkiq_lambda.stack.rollback import Move, Version, move, plan_rollback
+    from lowkiq_lambda.stack.rollback import AliasMove, Version, move, plan_rollback
 
     def text(version: Version) -> str:
         release = f" ({version.release})" if version.release else ""
         return f"{version.number}{release}, of {version.published_at[:16].replace('T', ' ')}"
 
-    def show(moves: list[Move]) -> None:
+    def show(moves: list[AliasMove]) -> None:
         if json:
             return write_json(msgspec.to_builtins(moves))
         rows = [[each.function, text(each.runs), text(each.then)] for each in moves]

@@ -47,8 +47,8 @@ def _deploys(path: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def _parameters(settings: Mapping[str, Any]) -> dict[str, str]:
-    given = settings.get("parameter_overrides", "")
-    words = given if isinstance(given, list) else shlex.split(str(given))
+    overrides = settings.get("parameter_overrides", "")
+    words = overrides if isinstance(overrides, list) else shlex.split(str(overrides))
     pairs = (str(word).partition("=") for word in words)
     return {name: value for name, _, value in pairs}
 
@@ -77,5 +77,5 @@ def _check_environment(place: str, parameters: dict[str, str], text: str) -> Non
 
 def _bytes(block: str, values: Mapping[str, str]) -> int:
     """Of the variables of a block: those that take one of several values count with all of them."""
-    named = [(name, {one or other for one, other in _NAMED.findall(text)}) for name, text in _VARIABLE.findall(block)]
-    return sum(len(name) + sum(len(values.get(one, "").encode()) for one in of) for name, of in named)
+    parts = [(name, {one or other for one, other in _NAMED.findall(text)}) for name, text in _VARIABLE.findall(block)]
+    return sum(len(name) + sum(len(values.get(one, "").encode()) for one in of) for name, of in parts)
