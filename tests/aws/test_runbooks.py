@@ -89,7 +89,7 @@ def options_of(service: str, operation: str) -> set[str]:
     model = botocore.session.get_session().get_service_model(service)
     names = {xform_name(name, "-"): name for name in model.operation_names}
     taken = model.operation_model(names[operation]).input_shape
-    return {"query", "output"} | {xform_name(name, "-") for name in (taken.members if taken else ())}
+    return {"query", "output", "region"} | {xform_name(name, "-") for name in (taken.members if taken else ())}
 
 
 def of_any_stack(name: str) -> str:
