@@ -111,8 +111,8 @@ def key(cloud: LocalCloud) -> Iterator[str]:
 
 
 def test_logs_and_queues_have_the_organisations_key(stack: Stack, key: str) -> None:
-    """Those that are there already, too, and the log of requests that comes with them; drains go on."""
-    rules = {"LogsKmsKeyArn": key, "QueuesKmsKeyArn": key, "AccessLog": "true"}
+    """Those that are there already, the log of requests among them; drains go on."""
+    rules = {"LogsKmsKeyArn": key, "QueuesKmsKeyArn": key}
     logs, sqs = (stack.cloud.client(service) for service in ("logs", "sqs"))
     stack.deployment.update(**rules)
     resources = stack.deployment.resources
@@ -123,7 +123,7 @@ def test_logs_and_queues_have_the_organisations_key(stack: Stack, key: str) -> N
         access = logs.describe_log_groups(logGroupNamePrefix=f"/aws/vendedlogs/{stack.deployment.name}")["logGroups"]
         queue = sqs.get_queue_attributes(QueueUrl=resources["FailureQueue"], AttributeNames=["All"])["Attributes"]
     finally:
-        stack.deployment.update(**{**dict.fromkeys(rules, ""), "AccessLog": "false"})
+        stack.deployment.update(**dict.fromkeys(rules, ""))
 
     assert {"done": 1} == told["counts"]
     assert [key] * len(groups + access) == [group.get("kmsKeyId") for group in groups + access]
