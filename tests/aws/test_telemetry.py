@@ -81,7 +81,8 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
     )
 
     assert -signal.SIGKILL == died.returncode
-    lines = [json.loads(line) for line in died.stdout.splitlines()]
+    # On a slow machine there are lines of the log among them.
+    lines = [line for line in map(json.loads, died.stdout.splitlines()) if "_aws" in line]
     assert 2 == sum(sum(line.get("done", [])) for line in lines)
     assert [1.0] == [value for line in lines for value in line.get("cold_start", [])]
     assert [] != [value for line in lines for value in line.get("lag_at_start", [])]
