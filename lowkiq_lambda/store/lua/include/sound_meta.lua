@@ -134,7 +134,14 @@ local function check_meta(ttl)
     for i = 2, 7 do if not (parts[1] and parts[i] >= 0 and parts[i] < math.huge) then return false end end
     return true
   end, ttl)
-  check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
+  check_field('pace', function(value)
+    local count = 0
+    for number in value:gmatch('%S+') do
+      if not number:find('^%d+%.?%d*$') then return false end
+      count = count + 1
+    end
+    return count == 4 or count == 9
+  end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not CLAIM_KINDS[kind or ''] then
     call('HSET', meta, 'claim_kind', 'DUE')
