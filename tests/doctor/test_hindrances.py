@@ -11,12 +11,14 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.inspect.processes import GONE_AFTER
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.looks import found, running_process
 from tests.kit.apps import closing_app
+from tests.kit.daemons import DaemonProcess
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
@@ -33,7 +35,7 @@ def stage(own: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
-def webhook(app: Lowkiq, clock: ManualClock) -> type[Worker]:
+def webhook(app: Lowkiq, clock: ManualClock) -> FunctionWorker[Any]:
     """A worker of which a call takes 50 ms, and one of the id `hangs` 25 s."""
 
     def perform(batch: Batch) -> None:
@@ -42,11 +44,16 @@ def webhook(app: Lowkiq, clock: ManualClock) -> type[Worker]:
     return app.worker(queue_name="webhook", shards_count=1, batch_size=1)(perform)
 
 
-def have_one_hang(app: Lowkiq, worker: type[Worker]) -> None:
+def have_one_hang(app: Lowkiq, worker: FunctionWorker[Any]) -> None:
     """After some that take as long as usual."""
     for jobs in (backlog(100), [{"id": "hangs"}]):
         worker.push_many(jobs)
         app.drain(20)
+
+
+def await_line(daemon: DaemonProcess, times: int) -> None:
+    """Until its log has told of a stall so often."""
+    eventually(lambda: daemon.log.count("this process stood still") >= times)
 
 
 def backlog(count: int) -> list[dict[str, Any]]:
@@ -119,7 +126,7 @@ def test_a_holder_that_stands_still_time_and_again_is_told(stage: Stage) -> None
         daemon.send(signal.SIGSTOP)
         eventually(lambda: not stage.app.core.backend.client.exists(key))
         daemon.send(signal.SIGCONT)
-        eventually(lambda times=times: daemon.log.count("this process stood still") >= times)
+        await_line(daemon, times)
         assert [] == found(stage.app, "stalls")
         stage.release(job_id)
     stage.await_told("begin", id="c")

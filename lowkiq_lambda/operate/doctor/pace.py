@@ -97,7 +97,7 @@ def _stalled(name: str, late: Hindrances, now: float) -> Finding:
         check="stalls",
         mark="warning",
         says=sentence,
-        advice=f"Give them more processor, on Lambda by MemorySize; or set LOWKIQ_LEASE_TTL to {_ttl_for(late)} at least.",
+        advice=f"Give them more processor (on Lambda MemorySize), or set LOWKIQ_LEASE_TTL to {_ttl_for(late)} or more.",
         about=name,
     )
 
