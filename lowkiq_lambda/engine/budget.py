@@ -62,11 +62,14 @@ class Hindrances(msgspec.Struct):
     stalled: float = 0.0
     stalled_at: float = 0.0
 
-    def note_stall(self, seconds: float, now: float) -> None:
-        """A lease was renewed so many seconds late, or not at all."""
-        if not self.stalls_lately(now):
+    def note_stall(self, seconds: float, at: float) -> None:
+        """A lease was renewed so many seconds late, or not at all; noticed at `at`."""
+        if not self.stalls_lately(at):
             self.stalls, self.stalled = 0, 0.0
-        self.stalls, self.stalled, self.stalled_at = self.stalls + 1, max(self.stalled, seconds), now
+        # A process that stands still is late with all of its leases at once.
+        is_same = at - self.stalled_at < seconds
+        self.stalls, self.stalled = self.stalls + (not is_same), max(self.stalled, seconds)
+        self.stalled_at = max(self.stalled_at, at)
 
     def stalls_lately(self, now: float) -> int:
         """How many there were, if the last is not long ago."""
@@ -140,7 +143,7 @@ class BatchTiming(msgspec.Struct):
         return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
 
     def hinder(self) -> Hindrances:
-        """What is noted when a drain is kept from its work."""
+        """The notes of what kept drains from their work, for one more."""
         self.hindrances = self.hindrances or Hindrances()
         return self.hindrances
 

@@ -53,6 +53,8 @@ class Lease(msgspec.Struct):
     _renewed: Moment
     stalled: float = 0.0
     """Seconds by which the process itself was late to renew it, if that was near to its loss."""
+    stalled_at: float = 0.0
+    """When that was noticed (Unix seconds)."""
     _lost: bool = False
     _hurries: bool = False
     _lock: Lock = msgspec.field(default_factory=Lock)
@@ -157,7 +159,8 @@ class LeaseRenewer:
         stalls = [(self._stall(entry), entry) for entry in entries]
         late = [(seconds, entry) for seconds, entry in stalls if seconds >= _STALLED * entry.lease.ttl]
         for seconds, entry in late:
-            entry.lease.stalled = max(entry.lease.stalled, seconds)
+            lease = entry.lease
+            lease.stalled, lease.stalled_at = max(lease.stalled, seconds), lease.clock.time()
         if late:
             seconds, entry = max(late, key=itemgetter(0))
             ttl, shard = entry.lease.ttl, entry.shard

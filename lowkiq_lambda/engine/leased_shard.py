@@ -218,7 +218,7 @@ class LeasedShard:
     def note_stall(self) -> None:
         """Note for later settlings that the process did not renew this lease in time."""
         if self.lease.stalled:
-            self.settings.timing.hinder().note_stall(self.lease.stalled, self.settings.clock.time())
+            self.settings.timing.hinder().note_stall(self.lease.stalled, self.lease.stalled_at)
             self.lease.stalled = 0.0
 
     def warn_of_trimmed(self) -> None:

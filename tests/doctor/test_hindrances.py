@@ -35,13 +35,13 @@ def stage(own: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
-def webhook(app: Lowkiq, clock: ManualClock) -> FunctionWorker[Any]:
+def webhook(app: Lowkiq, clock: ManualClock, concurrency: int = 1) -> FunctionWorker[Any]:
     """A worker of which a call takes 50 ms, and one of the id `hangs` 25 s."""
 
     def perform(batch: Batch) -> None:
         clock.advance(25.0 if "hangs" in batch else 0.05)
 
-    return app.worker(queue_name="webhook", shards_count=1, batch_size=1)(perform)
+    return app.worker(queue_name="webhook", shards_count=1, batch_size=1, concurrency=concurrency)(perform)
 
 
 def have_one_hang(app: Lowkiq, worker: FunctionWorker[Any]) -> None:
@@ -84,6 +84,16 @@ def test_time_that_a_prediction_leaves_unused_is_told_while_that_lasts(
     )
     assert 1 == len(while_it_lasts)
     assert NONE == found(app, "unused time")
+
+
+def test_time_that_calls_side_by_side_leave_unused_is_told(app: Lowkiq, clock: ManualClock) -> None:
+    """As of calls one after the other."""
+    worker = webhook(app, clock, concurrency=3)
+    have_one_hang(app, worker)
+    worker.push_many(backlog(1_000))
+    app.drain(20)
+
+    assert 1 == len(found(app, "unused time"))
 
 
 def test_the_next_process_knows_why_time_was_left_unused(own: Server, app: Lowkiq, clock: ManualClock) -> None:
