@@ -44,6 +44,8 @@ _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 _MOST_MEMORY: Final = Path("/sys/fs/cgroup/memory.max")
 """Bytes: that of a container."""
 _MEBIBYTE: Final = 1024**2
+_WARNED_OF_MEMORY: Final[set[int]] = set()
+"""The process, once it has logged that it is near its limit; a fork of it is another one."""
 
 
 class Heartbeat:
@@ -77,7 +79,6 @@ class Heartbeat:
         self._worked, self._worked_at = process_time(), self._began_at
         self._cores = usable_cores()
         self._memory = usable_memory()
-        self._was_near_limit = False
         self._order = ""
         self._has_complained = False
         self._news = Event()
@@ -124,11 +125,11 @@ class Heartbeat:
             round_trip=self._readings[-1] if self._readings else None,
             is_slow=self._is_slow,
         )
-        if process.is_near_limit and not self._was_near_limit:
-            # No process logs its own death by its memory.
+        if process.is_near_limit and process.pid not in _WARNED_OF_MEMORY:
+            # No process logs its own death by its memory. An environment of Lambda has a heartbeat for each invocation.
+            _WARNED_OF_MEMORY.add(process.pid)
             text = "this process has used %d of %d MB of memory: it is killed without a word if it needs more"
             logger.warning(text, max(peak, rss) // _MEBIBYTE, self._memory // _MEBIBYTE)
-        self._was_near_limit = process.is_near_limit
         return process
 
     def _cpu(self, now: float) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import boto3
 
-from tests.kit.servers.cloud import REGION
+from tests.kit.servers.cloud import ACCOUNT, REGION
 from tests.kit.servers.ports import HOST, free_port
 from tests.kit.waiting import eventually
 
@@ -24,7 +24,7 @@ class Moto:
         self.url = f"http://{HOST}:{free_port()}"
         self._process = subprocess.Popen(
             [_PROGRAM, "-H", HOST, "-p", self.url.rpartition(":")[2]],
-            env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
+            env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "MOTO_ACCOUNT_ID": ACCOUNT},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -49,10 +49,10 @@ class Moto:
         keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
         return {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true", **keys}
 
-    def scheduler(self) -> Any:
-        """A client of its Scheduler."""
+    def client(self, service: str) -> Any:
+        """A client of one of its services."""
         session: Any = boto3.session.Session("testing", "testing", region_name=REGION)
-        return session.client("scheduler", endpoint_url=self.url)
+        return session.client(service, endpoint_url=self.url)
 
     def _answers(self) -> bool:
         with suppress(OSError), socket.create_connection((HOST, int(self.url.rpartition(":")[2])), timeout=1.0):

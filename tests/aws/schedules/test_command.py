@@ -8,8 +8,10 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.command import AWAY, DONE, FAILED, MISUSED, NOT_APPLIED, Run, WriteApp, push
 from tests.aws.schedules.front import Front
+from tests.aws.schedules.outputs import make_function
 from tests.aws.schedules.values import OTHER_FUNCTION, deployed, names
 from tests.kit.servers import Server
+from tests.kit.servers.cloud import LocalCloud
 from tests.kit.typing_in import Terminal
 
 
@@ -36,15 +38,17 @@ def test_the_schedules_follow_the_code(run: Run, write_app: WriteApp, scheduler:
 
 
 def test_each_queue_has_schedules_of_its_own(
-    run: Run, write_app: WriteApp, scheduler: Any, group: str, prefix: str
+    run: Run, write_app: WriteApp, cloud: LocalCloud, scheduler: Any, prefix: str
 ) -> None:
-    """They follow the shards of each queue, take the place of those of all queues, and give it back."""
-    app, more = write_app({"Orders": 2, "Clicks": 1}), write_app({"Orders": 2, "Clicks": 2})
-    run(app, "--yes")
+    """They follow the shards of each queue of the function, take the place of those of all queues, and give it back."""
+    app, more = (write_app({"Orders": 2, "Clicks": count, "Reports": 1}) for count in (1, 2))
+    words = ["--yes", "--function", make_function(cloud.client("lambda"), f"{prefix}-drain", "-Reports")]
+    group = f"{prefix}-schedules"
+    run(app, *words)
 
-    first, second, third = (run(one, "--each", "queue", "--yes") for one in (app, app, more))
+    first, second, third = (run(one, "--each", "queue", *words) for one in (app, app, more))
     now = deployed(scheduler, group)
-    back = run(more, "--yes")
+    back = run(more, *words)
 
     assert [DONE] * 4 == [one.code for one in (first, second, third, back)], first
     assert "3 to create, 0 to update, 2 to delete, 0 as they should be." in first.out

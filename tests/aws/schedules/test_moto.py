@@ -1,16 +1,21 @@
 """The command against moto's Scheduler: create, keep, update, delete, and what people did there by hand."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 
 from lowkiq_lambda.cli import main
 from tests.aws.schedules.command import DONE, NOT_APPLIED, WriteApp, without_aws
 from tests.aws.schedules.moto import Moto
+from tests.aws.schedules.outputs import make_function
 from tests.aws.schedules.values import FUNCTION, ROLE, names
 from tests.kit.servers import Server
+
+ALLOWED: Final = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
+TRUST: Final = {"Version": "2012-10-17", "Statement": [ALLOWED]}
 
 Follow: TypeAlias = Callable[..., tuple[int, str]]
 
@@ -25,7 +30,7 @@ def moto() -> Iterator[Moto]:
 @pytest.fixture
 def theirs(moto: Moto) -> Any:
     """A client, to look and to change things by hand."""
-    return moto.scheduler()
+    return moto.client("scheduler")
 
 
 @pytest.fixture
@@ -43,7 +48,8 @@ def follow(
         monkeypatch.setenv(name, value)
 
     def run(app: str, *words: str, yes: bool = True) -> tuple[int, str]:
-        usual = ["--function", FUNCTION, "--role", ROLE, "--prefix", prefix, *(["--yes"] if yes else ["--dry-run"])]
+        target = [] if "--function" in words else ["--function", FUNCTION]
+        usual = [*target, "--role", ROLE, "--prefix", prefix, "--yes" if yes else "--dry-run"]
         code = main(["stack", "schedules", app, *usual, *words])
         out, error = capfd.readouterr()
         (sums,) = [line for line in out.splitlines() if "as they should be" in line] or [error]
@@ -108,16 +114,19 @@ def test_what_was_changed_by_hand_is_told_and_mended(
     assert ["ENABLED", "ENABLED", "DISABLED", "ENABLED"] == [now[name]["State"] for name in sorted(now)[1:]]
 
 
-def test_each_queue_has_its_own(follow: Follow, write_app: WriteApp, theirs: Any, prefix: str, group: str) -> None:
+def test_each_queue_has_its_own(follow: Follow, write_app: WriteApp, moto: Moto, prefix: str) -> None:
     """By the same command: they take the place of those of all queues, and send the queue with the shard."""
-    app = write_app({"Orders": 2, "a queue": 1})
+    app = write_app({"Orders": 2, "a queue": 1, "Reports": 3})
+    moto.client("iam").create_role(RoleName=ROLE.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(TRUST))
+    function = make_function(moto.client("lambda"), f"{prefix}-drain", "-Reports")
     follow(app)
-    changed, again = (follow(app, "--each", "queue") for _ in range(2))
+    changed, again = (follow(app, "--each", "queue", "--function", function, "--retarget") for _ in range(2))
 
-    assert (DONE, "3 to create, 0 to update, 2 to delete, 0 as they should be.") == changed
+    now = group_of(moto.client("scheduler"), f"{prefix}-schedules")
+    assert (DONE, "3 to create, 0 to update, 3 to delete, 0 as they should be.") == changed
     assert (DONE, "Nothing to do: 3 schedules are as they should be.") == again
     assert {
         f"{prefix}-shards.Orders-0": '{"queue": "Orders", "shard": 0}',
         f"{prefix}-shards.Orders-1": '{"queue": "Orders", "shard": 1}',
         f"{prefix}-shards.a-queue-162b39e2-0": '{"queue": "a queue", "shard": 0}',
-    } == {name: each["Target"]["Input"] for name, each in group_of(theirs, group).items()}
+    } == {name: each["Target"]["Input"] for name, each in now.items()}

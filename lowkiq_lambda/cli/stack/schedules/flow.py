@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, stack_outputs
+from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, function_environment, stack_outputs
 from lowkiq_lambda.aws.drain_schedules.guard import (
     Stranded,
     declarations_of,
@@ -110,20 +110,27 @@ def _counts(app: Lowkiq, guard: GuardOptions) -> dict[str, int]:
 def _wanted(app: Lowkiq, deploy: Deploy, outputs: Mapping[str, str]) -> list[Schedule]:
     target, options = deploy.target, deploy.options
     function = target.function or _output(outputs, target.stack, "DrainFunctionArn", "--function")
+    arn = function_arn(function)
     like = Schedule(
         name="",
         expression=options.expression,
-        function=function_arn(function),
+        function=arn,
         role=target.role or _output(outputs, target.stack, "SchedulerRoleArn", "--role"),
         event="",
         dead_letters=options.dead_letters or outputs.get("FailureQueueArn"),
         enabled=options.state == "enabled" if options.state else None,
     )
     counts = _counts(app, deploy.guard)
-    queues = counts if options.each == "queue" else {"": max(counts.values())}
+    queues = _own(counts, arn) if options.each == "queue" else {"": max(counts.values())}
     return [
         wanted_schedule(target.prefix, index, like, queue) for queue, count in queues.items() for index in range(count)
     ]
+
+
+def _own(counts: Mapping[str, int], function: str) -> dict[str, int]:
+    """Those of the queues that are the function's: it would drain any that an event names."""
+    settings = Settings.from_env(function_environment(function))
+    return {name: count for name, count in counts.items() if settings.drains(name)}
 
 
 def _output(outputs: Mapping[str, str], stack: str | None, name: str, option: str) -> str:
