@@ -31,6 +31,8 @@ MARGIN: Final = 0.1
 """Of the TTL: what is left for clocks that run at different speeds."""
 _STALLED: Final = 1 / 3
 """Of the TTL: a renewal that is late by so much was near to the loss of the lease."""
+_SHORTEST_STALL: Final = 0.5
+"""Seconds: any busy machine lets a process wait for less, which matters to leases of a second alone."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -157,7 +159,9 @@ class LeaseRenewer:
     def _note_stalls(self, entries: Collection[_Kept]) -> None:
         """Log once which of these leases the process was late to renew, by itself and not because Redis was."""
         stalls = [(self._stall(entry), entry) for entry in entries]
-        late = [(seconds, entry) for seconds, entry in stalls if seconds >= _STALLED * entry.lease.ttl]
+        late = [
+            (seconds, entry) for seconds, entry in stalls if seconds >= max(_SHORTEST_STALL, _STALLED * entry.lease.ttl)
+        ]
         for seconds, entry in late:
             lease = entry.lease
             lease.stalled, lease.stalled_at = max(lease.stalled, seconds), lease.clock.time()

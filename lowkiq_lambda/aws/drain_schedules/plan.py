@@ -11,8 +11,8 @@ from typing import Final
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
 from lowkiq_lambda.aws.drain_schedules.schedule import (
     FieldDifference,
-    Place,
     Schedule,
+    ScheduledShard,
     corrected,
     differences,
     name_of,
@@ -99,7 +99,7 @@ def make_plan(
 
 
 def _in_order(prefix: str, schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
-    return tuple(sorted(schedules, key=lambda schedule: place_of(prefix, schedule.name) or Place("", 0)))
+    return tuple(sorted(schedules, key=lambda schedule: place_of(prefix, schedule.name) or ScheduledShard("", 0)))
 
 
 def _refused_queues(prefix: str, surplus: Sequence[Schedule], stranded: Sequence[Stranded]) -> list[str]:

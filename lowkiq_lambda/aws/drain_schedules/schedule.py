@@ -20,7 +20,7 @@ _CRON_FIELDS: Final = 6
 _DESCRIPTION_LENGTH: Final = 512
 
 
-class Place(NamedTuple):
+class ScheduledShard(NamedTuple):
     """The shards that a schedule drains: those of a number, of all queues or of one."""
 
     queue: str
@@ -75,16 +75,16 @@ def name_of(prefix: str, index: int, queue: str = "") -> str:
     return f"{prefix}-shards.{_short(prefix, queue)}-{index}" if queue else f"{prefix}-shard-{index}"
 
 
-def place_of(prefix: str, name: str) -> Place | None:
+def place_of(prefix: str, name: str) -> ScheduledShard | None:
     """What a schedule with that name drains; None where the name is not of the form.
 
     >>> place_of("shop", "shop-shard-12"), place_of("shop", "shop-shards.SyncOrder-12")
-    (Place(queue='', number=12), Place(queue='SyncOrder', number=12))
+    (ScheduledShard(queue='', number=12), ScheduledShard(queue='SyncOrder', number=12))
     >>> place_of("shop", "shop-shard-012"), place_of("shop", "backup")
     (None, None)
     """
     match = re.fullmatch(re.escape(prefix) + r"-shard(?:-|s\.(.+)-)(0|[1-9][0-9]{0,4})", name)
-    return Place(match[1] or "", int(match[2])) if match else None
+    return ScheduledShard(match[1] or "", int(match[2])) if match else None
 
 
 def _short(prefix: str, queue: str) -> str:

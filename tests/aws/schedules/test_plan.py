@@ -13,8 +13,8 @@ from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import (
     EACH_QUEUE_PREFIX_LENGTH,
     FieldDifference,
-    Place,
     Schedule,
+    ScheduledShard,
     differences,
     indexes_of,
     name_of,
@@ -122,7 +122,7 @@ def test_a_name_tells_its_index(prefix: str, index: int) -> None:
     """What is written as a name is read as the same index, under the same prefix only."""
     name = name_of(prefix, index)
 
-    assert Place("", index) == place_of(prefix, name)
+    assert ScheduledShard("", index) == place_of(prefix, name)
     assert place_of(f"{prefix}x", name) is None
 
 
