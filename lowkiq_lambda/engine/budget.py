@@ -156,13 +156,23 @@ class BatchTiming(msgspec.Struct):
         return f"{plain} {unused:.3f} {until:.3f} {stalls} {stalled:.3f} {stalled_at:.3f}"
 
     def adopt(self, dumped: str) -> None:
-        """Take over what another process measured, if this one has measured nothing yet."""
+        """Take over what another process measured, if this one has measured nothing yet.
+
+        Behind an @ it may say from when on (Unix seconds) measurements count: others are forgotten, also by processes
+        that made them.
+        """
+        dumped, _, since = dumped.partition("@")
         if self.mean is None and dumped:
             numbers = [float(number) for number in dumped.split()]
             self.mean, self.slowest, self.usual, self.seen_at = numbers[:_PLAIN]
             if numbers[_PLAIN:]:
                 unused, until, stalls, stalled, stalled_at = numbers[_PLAIN:]
                 self.hindrances = Hindrances(unused, until, int(stalls), stalled, stalled_at)
+
+        if since and self.seen_at <= float(since):
+            self.mean, self.slowest, self.usual, self.seen_at = None, 0.0, 0.0, 0.0
+            if self.hindrances is not None:
+                self.hindrances.unused = self.hindrances.unused_until = 0.0
 
     @classmethod
     def of(cls, dumped: str) -> "BatchTiming":

@@ -159,9 +159,7 @@ class LeaseRenewer:
     def _note_stalls(self, entries: Collection[_Kept]) -> None:
         """Log once which of these leases the process was late to renew, by itself and not because Redis was."""
         stalls = [(self._stall(entry), entry) for entry in entries]
-        late = [
-            (seconds, entry) for seconds, entry in stalls if seconds >= max(_SHORTEST_STALL, _STALLED * entry.lease.ttl)
-        ]
+        late = [(seconds, entry) for seconds, entry in stalls if seconds >= _least_stall(entry.lease)]
         for seconds, entry in late:
             lease = entry.lease
             lease.stalled, lease.stalled_at = max(lease.stalled, seconds), lease.clock.time()
@@ -212,6 +210,10 @@ class LeaseRenewer:
                     continue
                 self._wakes_at = math.inf if wait is None else self._monotonic() + wait
                 self._changed.wait(at_most(wait))
+
+
+def _least_stall(lease: Lease) -> float:
+    return max(_SHORTEST_STALL, _STALLED * lease.ttl)
 
 
 class LeaseRenewers:

@@ -109,6 +109,27 @@ def test_the_next_process_knows_why_time_was_left_unused(own: Server, app: Lowki
         assert 1 == len(found(cold, "unused time"))
 
 
+def test_an_operator_lets_drains_forget_the_slow_batch(app: Lowkiq, own: Server, clock: ManualClock) -> None:
+    """Processes that are warm use all of their time again, and so do new ones; what comes later is learned."""
+    worker = webhook(app, clock)
+    have_one_hang(app, worker)
+    worker.push_many(backlog(1_000))
+    app.drain(20)
+    clock.advance(1.0)
+    app.operate(worker).forget_timing()
+    forgotten = found(app, "unused time")
+    with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as cold:
+        webhook(cold, clock)
+        counts = [each.drain(5)["done"] for each in (app, cold, app)]
+    have_one_hang(app, worker)
+    worker.push_many(backlog(1_000))
+    app.drain(20)
+
+    assert NONE == forgotten
+    assert all(count >= 98 for count in counts), counts
+    assert 1 == len(found(app, "unused time"))
+
+
 @pytest.mark.parametrize("seconds", [0.05, 2.0])
 def test_a_drain_that_ends_in_time_is_not_told(
     app: Lowkiq, clock: ManualClock, seconds: float, caplog: pytest.LogCaptureFixture

@@ -93,7 +93,9 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
     "failing": _of_queue("See the errors", "errors"),
     "late": _of_queue("See why", "queue", "lowkiq why {}"),
     **dict.fromkeys(("hung", "stalls"), _of_queue("See the shards", "shards", "lowkiq processes")),
-    "unused time": _of_queue("See why", "queue", "lowkiq why {}"),
+    "unused time": _of_queue(
+        "Forget it…", "actions/queue", "lowkiq forget-timing {}", do="forget_timing", back="queue"
+    ),
     "limits": _of_queue("See the limits", "limits"),
     "expired": _of_queue("See what waits", "waiting"),
     "morgue": _of_queue("Open the morgue", "morgue", "lowkiq requeue {}"),

@@ -38,15 +38,16 @@ def shard_notes(backend: Backend, queues: Sequence[Sequence[ShardRef]]) -> list[
     """Those of each queue, in one round trip for all of them. Raises BackendError."""
     with translated():
         keys = [shard.key("meta") for shards in queues for shard in shards]
-        commands = [(key, ("HMGET", key, "least_version", "pace")) for key in keys]
+        commands = [(key, ("HMGET", key, "least_version", "pace", "timing_from")) for key in keys]
         answers = iter([unless_refused(answer) for answer in send_each(backend.client, commands)] if keys else [])
-    each = ([answer or (None, None) for answer in islice(answers, len(shards))] for shards in queues)
+    each = ([answer or (None, None, None) for answer in islice(answers, len(shards))] for shards in queues)
     return [_notes(own) for own in each]
 
 
-def _notes(answers: Sequence[tuple[bytes | None, bytes | None]]) -> ShardNotes:
-    versions = (int(version) for version, _ in answers if version and version.isdigit())
-    return ShardNotes(max(versions, default=0), [*_timings(pace for _, pace in answers if pace)])
+def _notes(answers: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> ShardNotes:
+    versions = (int(version) for version, _, _ in answers if version and version.isdigit())
+    paces = (pace + b"@" + since if since else pace for _, pace, since in answers if pace)
+    return ShardNotes(max(versions, default=0), [*_timings(paces)])
 
 
 def _timings(paces: Iterable[bytes]) -> Iterator[BatchTiming]:

@@ -288,8 +288,10 @@ def _expiries_of(entries: Sequence[bytes], expiries: Mapping[bytes, float]) -> t
 def _pace(dumped: bytes) -> str:
     """As it was kept. Raises ValueError if the record is broken."""
     if dumped:
-        numbers = [float(number) for number in dumped.split()]
-        if len(numbers) not in _PACES or not all(0 <= number < math.inf for number in numbers):
+        pace, at, since = dumped.partition(b"@")
+        numbers = [float(number) for number in pace.split()]
+        is_whole = len(numbers) in _PACES or (at and not numbers)
+        if not (is_whole and math.isfinite(float(since or 0)) and all(0 <= number < math.inf for number in numbers)):
             raise ValueError(dumped)
     return dumped.decode()
 

@@ -16,7 +16,7 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since', 'timing_from',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
