@@ -32,7 +32,7 @@ _MEASURED_CHILDREN = ("aws/runtime", "aws/schedules", "cli", "demo", "local")
 their own process, or nothing of ours, and measuring would double what their start costs."""
 _MEASURING = "COVERAGE_PROCESS_CONFIG"
 _measure_by = os.environ.get(_MEASURING)
-_SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium", "postgres")
+_SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium", "postgres", "moto")
 
 
 def pytest_configure(config: pytest.Config) -> None:

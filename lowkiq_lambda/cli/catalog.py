@@ -100,6 +100,7 @@ COMMANDS: Final = {
         "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),
         "pause": Listed("pause:pause", "Pause a queue, or a job of it, for a time or until it is resumed."),
         "resume": Listed("pause:resume", "End a pause."),
+        "forget-timing": Listed("pause:forget_timing", "Let drains forget how long batches took until now."),
         "limits": Listed("limits:command", "Print what limits queues now, and set limits or take them back."),
         "tenants": Listed("tenants:command", "List the tenants of a queue in the order in which they are served."),
         "evict": Listed("evict:command", "Refuse all further writes of the process that holds a shard."),

@@ -1,4 +1,4 @@
-"""`lowkiq pause` and `lowkiq resume`: whether jobs of a queue may begin."""
+"""`lowkiq pause`, `lowkiq resume`, `lowkiq forget-timing`: whether jobs of a queue may begin."""
 
 from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
@@ -14,7 +14,7 @@ from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
-from lowkiq_lambda.operate.presentation.queues import Paused
+from lowkiq_lambda.operate.presentation.queues import ForgottenTiming, Paused
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
 Json: TypeAlias = Annotated[
@@ -32,6 +32,13 @@ _RESUME_HELP: Final = """
 End the pause of QUEUE: its jobs may begin again, the longest due first.
 
 The command names the queue and asks; with --yes it does not ask.
+"""
+_FORGET_HELP: Final = """
+Let the next drains of QUEUE forget how long batches took until now.
+
+They predict by that whether a further batch fits: one that was far slower than usual leaves some of their time unused \
+for minutes, which lowkiq doctor shows as "unused time". The command names the queue and asks; with --yes it does not \
+ask.
 """
 _CODES: Final = """
 EXIT CODES
@@ -55,6 +62,14 @@ resume: Final = command_app(
     help_=_RESUME_HELP,
     epilogue=f"{_CODES}\nEXAMPLE\n    lowkiq resume SyncOrder\n",
     usage="lowkiq resume [OPTIONS] QUEUE",
+)
+
+
+forget_timing: Final = command_app(
+    "forget-timing",
+    help_=_FORGET_HELP,
+    epilogue=f"{_CODES}\nEXAMPLE\n    lowkiq forget-timing SyncOrder\n",
+    usage="lowkiq forget-timing [OPTIONS] QUEUE",
 )
 
 
@@ -121,6 +136,27 @@ def resume_queue(
         write_json(Paused(paused=False, until=None))
     else:
         say("resumed")
+    return DONE
+
+
+@forget_timing.default
+def forget_timing_of(
+    queue: QueueName,
+    /,
+    *,
+    act: ActOptions = ACT,
+    json: Annotated[bool, flag("Write the queue as JSON.")] = False,
+) -> int:
+    """Forget; the exit code."""
+    named_queue = queue_of(app_of(act.app), queue)
+    if not act.is_agreed(f"Forget how long batches took in {_named(named_queue, None)}?", json=json):
+        return NOT_APPLIED
+    named_queue.operate.forget_timing()
+    note(named_queue.app, named_queue.name, "forget timing", _target(None), len(named_queue.shards), act.reason)
+    if json:
+        write_json(ForgottenTiming(queue=named_queue.name))
+    else:
+        say("the next drains learn anew how long batches take")
     return DONE
 
 

@@ -135,7 +135,8 @@ def _state(process: Process, now: float) -> str:
     words = "be quiet" if process.order == "quiet" else process.order
     order = f" (told to {words})" if process.order and not process.quiet else ""
     parts = [f"{process.state}{order} {age}", f"{len(process.doing)} of {process.threads} threads busy"]
-    parts += [f"{process.rss // _MEBIBYTE} MB"] if process.rss else []
+    limit = f" of {process.memory // _MEBIBYTE} MB" if process.memory else " MB"
+    parts += [f"{process.rss // _MEBIBYTE}{limit}"] if process.rss else []
     parts += [f"{process.cpu:.2f} of {process.cores:g} processors"] if process.cpu is not None else []
     if process.round_trip is not None:
         slow = ", slow" if process.is_slow else ""

@@ -58,6 +58,10 @@ _ADVICE: Final = (
     "where each shard has a schedule on AWS, they need theirs. --announce, deploy with the ShardIndexes that "
     "`lowkiq stack schedules indexes` then prints, and move. --stack NAME asks AWS."
 )
+_ADVICE_OF_QUEUE: Final = (
+    "where `lowkiq stack schedules --each queue` made the schedules, they need theirs. --announce, run it again, and "
+    "move."
+)
 
 
 command: Final = command_app("reshard", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq reshard [OPTIONS] QUEUE")
@@ -130,10 +134,12 @@ def _note_schedules(app: "Lowkiq", queue_name: str, layout: Layout, to: int, sta
         return
     # The queue's own count is its layout's: code that declares another has no shards of it before the announcement.
     counts = [1 + shard.index for queue in app.core.queues.all_current()[0].values() for shard in queue.shards]
-    widest = max(layout.before, layout.after, *counts)
-    if to > widest:
-        new = f"shard {widest} is new" if to == widest + 1 else f"shards {widest} to {to - 1} are new"
-        remark(f"note: {new}: {_ADVICE}")
+    own = max(layout.before, layout.after)
+    widest = max([own, *counts])
+    if to > own:
+        least = widest if to > widest else own
+        new = f"shard {least} is new" if to == least + 1 else f"shards {least} to {to - 1} are new"
+        remark(f"note: {new}: {_ADVICE if to > widest else _ADVICE_OF_QUEUE}")
 
 
 def _question(layout: Layout, to: int | None, forget: int | None, *, announces: bool, turns: bool) -> str | None:

@@ -38,6 +38,42 @@ _NEARLY_ALL: Final = 100.0
 """Seconds for which more than a quarter of the slowest is left."""
 MOST_OF_BUDGET: Final = 1 / 3
 """The part of its budget that a drain leaves unused, at most, for what is slower than usual."""
+_MISLEADS_FROM: Final = 0.1
+"""The part of its budget that a drain leaves unused, at least, for a prediction that misleads."""
+_TIMES_USUAL: Final = 4
+"""So many times as long as usual such a prediction is, at least."""
+_KNOWN_FOR: Final = 3_600.0
+"""Seconds after the last one for which stalls count."""
+_PLAIN: Final = 4
+"""Numbers of a dumped timing without hindrances."""
+
+
+class Hindrances(msgspec.Struct):
+    """What kept the drains of a queue from their work as of late. Times are Unix seconds, all else seconds.
+
+    `unused`: what a drain left of its budget, as it expected another batch as slow as the slowest; such a prediction
+    counts until `unused_until`. `stalls`: how often a process did not renew a lease in time, though nothing but the
+    process itself kept it from that; the longest was `stalled`, the last ended at `stalled_at`.
+    """
+
+    unused: float = 0.0
+    unused_until: float = 0.0
+    stalls: int = 0
+    stalled: float = 0.0
+    stalled_at: float = 0.0
+
+    def note_stall(self, seconds: float, at: float) -> None:
+        """A lease was renewed so many seconds late, or not at all; noticed at `at`."""
+        if not self.stalls_lately(at):
+            self.stalls, self.stalled = 0, 0.0
+        # A process that stands still is late with all of its leases at once.
+        is_same = at - self.stalled_at < seconds
+        self.stalls, self.stalled = self.stalls + (not is_same), max(self.stalled, seconds)
+        self.stalled_at = max(self.stalled_at, at)
+
+    def stalls_lately(self, now: float) -> int:
+        """How many there were, if the last is not long ago."""
+        return self.stalls if now - self.stalled_at < _KNOWN_FOR else 0
 
 
 class BatchTiming(msgspec.Struct):
@@ -51,6 +87,8 @@ class BatchTiming(msgspec.Struct):
     slowest: float = 0.0
     usual: float = 0.0
     seen_at: float = 0.0
+    hindrances: Hindrances | None = None
+    """None where there were none."""
 
     def observe(self, seconds: float, now: float) -> None:
         """Take in how long a batch took that has just come to its end."""
@@ -104,14 +142,50 @@ class BatchTiming(msgspec.Struct):
         spare = 0 if self.mean is None else int(concurrency * settle_interval / max(self.mean, 1e-9))
         return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
 
+    def hinder(self) -> Hindrances:
+        """The notes of what kept drains from their work, for one more."""
+        self.hindrances = self.hindrances or Hindrances()
+        return self.hindrances
+
     def dump(self) -> str:
-        """The form that Redis stores, for the first batch of a cold start."""
-        return f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {self.seen_at:.3f}"
+        """The form that Redis stores, for the first batch of a cold start, and for operators."""
+        plain = f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {self.seen_at:.3f}"
+        if self.hindrances is None:
+            return plain
+        unused, until, stalls, stalled, stalled_at = msgspec.structs.astuple(self.hindrances)
+        return f"{plain} {unused:.3f} {until:.3f} {stalls} {stalled:.3f} {stalled_at:.3f}"
 
     def adopt(self, dumped: str) -> None:
-        """Take over what another process measured, if this one has measured nothing yet."""
+        """Take over what another process measured, if this one has measured nothing yet.
+
+        Behind an @ it may say from when on (Unix seconds) measurements count: others are forgotten, also by processes
+        that made them.
+        """
+        dumped, _, since = dumped.partition("@")
         if self.mean is None and dumped:
-            self.mean, self.slowest, self.usual, self.seen_at = map(float, dumped.split(" "))
+            numbers = [float(number) for number in dumped.split()]
+            self.mean, self.slowest, self.usual, self.seen_at = numbers[:_PLAIN]
+            if numbers[_PLAIN:]:
+                unused, until, stalls, stalled, stalled_at = numbers[_PLAIN:]
+                self.hindrances = Hindrances(unused, until, int(stalls), stalled, stalled_at)
+
+        if since and self.seen_at <= float(since):
+            self.mean, self.slowest, self.usual, self.seen_at = None, 0.0, 0.0, 0.0
+            if self.hindrances is not None:
+                self.hindrances.unused = self.hindrances.unused_until = 0.0
+
+    @classmethod
+    def of(cls, dumped: str) -> "BatchTiming":
+        """As it was dumped. Raises ValueError for anything else."""
+        timing = cls()
+        timing.adopt(dumped)
+        numbers = [
+            *msgspec.structs.astuple(timing)[:_PLAIN],
+            *msgspec.structs.astuple(timing.hindrances or Hindrances()),
+        ]
+        if not all(0 <= (number or 0.0) < math.inf for number in numbers):
+            raise ValueError(dumped)
+        return timing
 
 
 def _never() -> bool:
@@ -194,6 +268,17 @@ class Budget:
         if timing.predicted_at_most(self._seconds) < remaining:
             return None
         return "out of time" if self.prediction(timing) >= remaining else None
+
+    def misled_by(self, timing: BatchTiming) -> Hindrances | None:
+        """Notes what is left unused of this budget, if that is much, and one batch far slower than usual is why."""
+        now, left = self._clock.time(), self.remaining()
+        least, predicted = self._seconds * _MISLEADS_FROM, timing.predicted(now, self._seconds)
+        if not least <= left <= predicted or predicted < _TIMES_USUAL * timing.usual:
+            return None
+        hindrances = timing.hinder()
+        lasts = math.log(timing.slowest_at(now) / least) / -math.log(_DECAY)
+        hindrances.unused, hindrances.unused_until = left, now + lasts
+        return hindrances
 
     def against_claim(self, predicted: float) -> StopReason | None:
         """Why nothing more may be claimed, or None."""

@@ -41,6 +41,11 @@ _LAMBDA_MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
 _OF_A_PROCESSOR: Final = 1_769
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processors in each period of so many: the limit of a container."""
+_MOST_MEMORY: Final = Path("/sys/fs/cgroup/memory.max")
+"""Bytes: that of a container."""
+_MEBIBYTE: Final = 1024**2
+_WARNED_OF_MEMORY: Final[set[int]] = set()
+"""The process, once it has logged that it is near its limit; a fork of it is another one."""
 
 
 class Heartbeat:
@@ -73,6 +78,7 @@ class Heartbeat:
         self._readings: deque[float] = deque(maxlen=READINGS)
         self._worked, self._worked_at = process_time(), self._began_at
         self._cores = usable_cores()
+        self._memory = usable_memory()
         self._order = ""
         self._has_complained = False
         self._news = Event()
@@ -98,7 +104,8 @@ class Heartbeat:
     def told(self) -> Process:
         """The current record of the process."""
         now, monotonic = self.sender.now(), self._drainer.clock.monotonic()
-        return Process(
+        rss, peak = resident_memory()
+        process = Process(
             host=self._host,
             pid=os.getpid(),
             kind=self._kind,
@@ -110,12 +117,20 @@ class Heartbeat:
             doing=tuple(
                 _doing(fields, now - (monotonic - begun_at)) for fields, begun_at in self._drainer.running_batches()
             ),
-            rss=resident_memory(),
+            rss=rss,
+            peak=peak,
+            memory=self._memory,
             cpu=self._cpu(monotonic),
             cores=self._cores,
             round_trip=self._readings[-1] if self._readings else None,
             is_slow=self._is_slow,
         )
+        if process.is_near_limit and process.pid not in _WARNED_OF_MEMORY:
+            # No process logs its own death by its memory. An environment of Lambda has a heartbeat for each invocation.
+            _WARNED_OF_MEMORY.add(process.pid)
+            text = "this process has used %d of %d MB of memory: it is killed without a word if it needs more"
+            logger.warning(text, max(peak, rss) // _MEBIBYTE, self._memory // _MEBIBYTE)
+        return process
 
     def _cpu(self, now: float) -> float | None:
         """The processors at work since the record before; None where no time has passed."""
@@ -190,10 +205,23 @@ def usable_cores() -> float:
     return cores
 
 
-def resident_memory() -> int:
-    """The resident memory of this process, in bytes, at little expense; 0 if the system does not show it."""
+def usable_memory() -> int:
+    """How many bytes this process may use, by the limit of its function or container; 0 if there is none."""
+    if memory := os.environ.get(_LAMBDA_MEMORY, ""):
+        return int(memory) * _MEBIBYTE if memory.isdigit() else 0
+    with suppress(OSError, ValueError):
+        return int(_MOST_MEMORY.read_text())
+    return 0
+
+
+def resident_memory() -> tuple[int, int]:
+    """The resident memory of this process, and the most that was, in bytes; 0 if the system does not show it.
+
+    At little expense.
+    """
+    sizes = {b"VmRSS:": 0, b"VmHWM:": 0}
     with suppress(OSError):
         for line in Path("/proc/self/status").read_bytes().splitlines():
-            if line.startswith(b"VmRSS:"):
-                return int(line.split()[1]) * _KIBIBYTE
-    return 0
+            if line[:6] in sizes:
+                sizes[line[:6]] = int(line.split()[1]) * _KIBIBYTE
+    return sizes[b"VmRSS:"], sizes[b"VmHWM:"]

@@ -9,8 +9,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from threading import Lock
 from typing import Final
 
@@ -22,8 +23,16 @@ from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
 
 logger = logging.getLogger(__name__)
 
+_STALL: Final = (
+    "this process stood still: it was %.1f s late to renew a lease of %g s; give it more processor, or raise "
+    "LOWKIQ_LEASE_TTL"
+)
 MARGIN: Final = 0.1
 """Of the TTL: what is left for clocks that run at different speeds."""
+_STALLED: Final = 1 / 3
+"""Of the TTL: a renewal that is late by so much was near to the loss of the lease."""
+_SHORTEST_STALL: Final = 0.5
+"""Seconds: any busy machine lets a process wait for less, which matters to leases of a second alone."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -44,6 +53,10 @@ class Lease(msgspec.Struct):
     clock: Clock
     ttl: float
     _renewed: Moment
+    stalled: float = 0.0
+    """Seconds by which the process itself was late to renew it, if that was near to its loss."""
+    stalled_at: float = 0.0
+    """When that was noticed (Unix seconds)."""
     _lost: bool = False
     _hurries: bool = False
     _lock: Lock = msgspec.field(default_factory=Lock)
@@ -83,17 +96,24 @@ class _Kept(msgspec.Struct, frozen=True, eq=False):
     shard: ShardRef
     lease: Lease
     renew: Callable[[], object]
+    kept_at: float
+    """Since when (monotonic)."""
 
 
 class LeaseRenewer:
     """Keeps the leases of one node from running out while batches take long: by one thread, begun when first needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """`monotonic`: of the machine, whatever clock a lease has: a thread waits by it."""
+        self._monotonic = monotonic
         self._kept: set[_Kept] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._wakes_at = math.inf
         self._ended = False
+        self._is_calling = False
+        self._called_at = -math.inf
+        """When the last call of the thread ended (monotonic): until then Redis may have kept it, later the process."""
 
     def end(self) -> None:
         """End the thread; the next call of `keep` starts another one."""
@@ -104,17 +124,19 @@ class LeaseRenewer:
     @contextmanager
     def keep(self, shard: ShardRef, lease: Lease, renew: Callable[[], object]) -> Iterator[None]:
         """Renew the lease by calling `renew` whenever a third of its TTL has passed, until the block ends."""
-        entry = _Kept(shard, lease, renew)
+        entry = _Kept(shard, lease, renew, self._monotonic())
         try:
             with self._changed:
                 self._kept.add(entry)
                 self._ensure_thread()
-                if time.monotonic() + lease.renewal_due_in() < self._wakes_at:
+                if self._monotonic() + lease.renewal_due_in() < self._wakes_at:
                     self._changed.notify()
             yield
         finally:
             with self._changed:
                 self._kept.discard(entry)
+            # The thread of the batch may run again before the one that renews.
+            self._note_stalls([entry])
 
     def hurry(self, shard: ShardRef) -> None:
         """Renew the leases of this shard at once."""
@@ -128,13 +150,34 @@ class LeaseRenewer:
         """Renew what is due; seconds until the next is, None if nothing is kept."""
         with self._changed:
             entries = list(self._kept)
+        self._note_stalls(entries)
         for held in entries:
             if held.lease.renewal_due_in() <= 0:
                 self._renew(held)
         return min((max(held.lease.renewal_due_in(), held.lease.ttl / 30) for held in entries), default=None)
 
+    def _note_stalls(self, entries: Collection[_Kept]) -> None:
+        """Log once which of these leases the process was late to renew, by itself and not because Redis was."""
+        stalls = [(self._stall(entry), entry) for entry in entries]
+        late = [(seconds, entry) for seconds, entry in stalls if seconds >= _least_stall(entry.lease)]
+        for seconds, entry in late:
+            lease = entry.lease
+            lease.stalled, lease.stalled_at = max(lease.stalled, seconds), lease.clock.time()
+        if late:
+            seconds, entry = max(late, key=itemgetter(0))
+            ttl, shard = entry.lease.ttl, entry.shard
+            fields = {"queue": shard.queue_name, "shard": shard.number, "lease": ttl, "late": round(seconds, 3)}
+            logger.warning(_STALL, seconds, ttl, extra=fields)
+
+    def _stall(self, entry: _Kept) -> float:
+        if self._is_calling:
+            return 0.0
+        now = self._monotonic()
+        return min(-entry.lease.renewal_due_in(), now - self._called_at, now - entry.kept_at)
+
     def _renew(self, entry: _Kept) -> None:
         started = Moment.now(entry.lease.clock)
+        self._is_calling = True
         try:
             entry.renew()
             entry.lease.renewed(started)
@@ -146,6 +189,8 @@ class LeaseRenewer:
             # The next round tries again; trust ends by itself if none gets through.
             fields = {"queue": entry.shard.queue_name, "shard": entry.shard.number}
             logger.warning("a lease could not be renewed: %s", error, extra=fields)
+        finally:
+            self._called_at, self._is_calling = self._monotonic(), False
 
     def _ensure_thread(self) -> None:
         # After a fork the thread is not alive in the child, and a new one is begun here.
@@ -163,8 +208,12 @@ class LeaseRenewer:
                     return
                 if wait is None and self._kept:
                     continue
-                self._wakes_at = math.inf if wait is None else time.monotonic() + wait
+                self._wakes_at = math.inf if wait is None else self._monotonic() + wait
                 self._changed.wait(at_most(wait))
+
+
+def _least_stall(lease: Lease) -> float:
+    return max(_SHORTEST_STALL, _STALLED * lease.ttl)
 
 
 class LeaseRenewers:

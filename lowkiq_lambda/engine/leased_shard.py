@@ -188,6 +188,7 @@ class LeasedShard:
 
         `left`, with "more": what stays in flight, and since when each counts for the lag.
         """
+        self.note_stall()
         pending, pace = self.pending, self.settings.timing.dump()
         *ahead, outcomes = pending.parts(partial=next_step in _PARTIAL)
         for part in ahead:
@@ -213,6 +214,12 @@ class LeasedShard:
         self.lease.renewed(started)
         self._cancelled.update(self.session.cancelled)
         return claim
+
+    def note_stall(self) -> None:
+        """Note for later settlings that the process did not renew this lease in time."""
+        if self.lease.stalled:
+            self.settings.timing.hinder().note_stall(self.lease.stalled, self.lease.stalled_at)
+            self.lease.stalled = 0.0
 
     def warn_of_trimmed(self) -> None:
         """Log what the morgue had no room for, once for a visit."""

@@ -215,7 +215,22 @@ class ShardVisit:
         """Write the outcomes of the claim, and claim more, or release the shard if there is a reason to stop."""
         ending = self._ending
         ending.reason = ending.reason or self._against_claim()
+        if ending.reason == "out of time":
+            self._tell_of_unused()
         return self._shard.settle("release" if ending.reason else "claim")
+
+    def _tell_of_unused(self) -> None:
+        """If a single slow batch is why the visit leaves much of its time unused."""
+        timing, now = self._settings.timing, self._settings.clock.time()
+        if (hindrances := self._budget.misled_by(timing)) is not None:
+            text = (
+                "%s: a drain ends with %.1f s unused: a batch took %.1f s, %.0f s ago, and the next one may; "
+                "usually it takes %.3g s. This counts for %.0f s more"
+            )
+            ago, lasts = now - timing.seen_at, hindrances.unused_until - now
+            fields = {"queue": self.ref.queue_name, "shard": self.ref.number, "unused": round(hindrances.unused, 3)}
+            details = self.ref.queue_name, hindrances.unused, timing.slowest, ago, timing.usual, lasts
+            logger.warning(text, *details, extra=fields)
 
     @contextmanager
     def _with_permit(self, admission: "Admission") -> Iterator[float | None]:
@@ -257,6 +272,7 @@ class ShardVisit:
                 self._leave_as_dead(error)
             raise
         finally:
+            self._shard.note_stall()
             self._shard.warn_of_trimmed()
 
     def _renew(self) -> object:

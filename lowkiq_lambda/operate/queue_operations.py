@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from lowkiq_lambda.operate.acts import forgetting
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen
-from lowkiq_lambda.operate.acts.shards import chosen_shard, no_pause, pause_ends, set_pause
+from lowkiq_lambda.operate.acts.shards import chosen_shard, forget_timing, no_pause, pause_ends, set_pause
 from lowkiq_lambda.operate.inspect import damaged_records, journal_level
 from lowkiq_lambda.operate.inspect.id_filter import Wanted
 from lowkiq_lambda.operate.inspect.jobs import UNLIMITED
@@ -158,6 +158,14 @@ class QueueOperations(QueueLooks):
     def resume(self, *, tenant: str | None = None) -> None:
         """End a pause of the queue, or of a tenant, if there is one. Raises ValueError as `pause`."""
         set_pause(self.reader, tenant, no_pause)
+
+    def forget_timing(self) -> None:
+        """Let the next drains forget how long batches took until now.
+
+        They predict by that whether a further batch fits, so one that was far slower than usual leaves some of their
+        time unused for minutes. A drain that holds a shard forgets when it takes one again. Raises BackendError.
+        """
+        forget_timing(self.reader)
 
     def journal(
         self, level: JournalLevel, seconds: float = 600.0, shards: Sequence[ShardRef | int] | None = None

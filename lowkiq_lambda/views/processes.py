@@ -1,6 +1,6 @@
 """Processes that drain, as people see them."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -8,6 +8,8 @@ from msgspec import UNSET, UnsetType
 ProcessKind: TypeAlias = Literal["daemon", "lambda"]
 ProcessState: TypeAlias = Literal["starting", "running", "quiet", "stopping"]
 """`quiet`: it begins nothing new; `stopping`: nor does it stay when what runs has ended."""
+NEAR_LIMIT: Final = 0.85
+"""Of the limit of memory: the rest may be gone between two heartbeats, and is in part the system's."""
 ProcessOrder: TypeAlias = Literal["", "quiet", "stop"]
 
 
@@ -28,11 +30,12 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last heartbeat.
 
     `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
-    once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, 0 if
-    the system does not report it. `cpu`: how many processors it kept at work since its heartbeat before, as a mean,
-    None with the first one; `cores`: how many it may use. `round_trip`: seconds of its last call to Redis; `is_slow`:
-    each of the last five took at least 50 ms. `order`: the last order of an operator, which it follows at its next
-    heartbeat. `is_gone`: it sent no heartbeat for a minute, so it died or cannot reach Redis.
+    once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, `peak`:
+    the most that was, `memory`: the limit of its function or container, each 0 if it is unknown. `cpu`: how many
+    processors it kept at work since its heartbeat before, as a mean, None with the first one; `cores`: how many it may
+    use. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five took at least 50 ms. `order`:
+    the last order of an operator, which it follows at its next heartbeat. `is_gone`: it sent no heartbeat for a minute,
+    so it died or cannot reach Redis.
     """
 
     id: str = ""
@@ -46,6 +49,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     release: str | UnsetType = UNSET
     doing: tuple[Doing, ...] = ()
     rss: int = 0
+    peak: int = 0
+    memory: int = 0
     cpu: float | None = None
     cores: float = 0.0
     round_trip: float | None = None
@@ -53,6 +58,11 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: float = 0.0
     order: ProcessOrder = ""
     is_gone: bool = False
+
+    @property
+    def is_near_limit(self) -> bool:
+        """Whether it had come near its limit of memory, at which the system kills it without a word."""
+        return 0 < NEAR_LIMIT * self.memory <= max(self.peak, self.rss)
 
     @property
     def quiet(self) -> bool:

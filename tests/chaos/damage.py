@@ -465,6 +465,7 @@ _NUMBERS: Final = (
     "woken_until",
     "paused_until",
     "least_version",
+    "timing_from",
     "morgue_bytes",
     "ttl",
     "generation",

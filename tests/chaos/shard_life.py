@@ -179,6 +179,7 @@ class ShardLife:
         yield Step("pause", lambda: self.operator.pause(TTL))
         yield self._take()
         yield Step("pause", self.operator.resume)
+        yield Step("forget_timing", self.operator.forget_timing)
         yield Step("mark_limited", lambda: self._order("mark_limited", 1, "1"))
         yield self._take()
         yield Step("mark_limited", lambda: self._order("mark_limited", 2, ""))

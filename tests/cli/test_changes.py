@@ -215,6 +215,22 @@ def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> N
     assert {"done": 1} == shop.app.drain()
 
 
+def test_drains_forget_how_long_batches_took(shop: ShopOfCommands, type_in: Type) -> None:
+    """It asks, and the activity has it with its reason."""
+    shop.worker.push_many(jobs_of("a"))
+    shop.app.drain()
+    type_in("no\n")
+    refused = shop.run("forget-timing", shop.queue)
+    done = shop.run("forget-timing", shop.queue, "--yes", "--reason", "the ERP is back", "--json")
+
+    key = shop.app.core.queues.agreed(shop.worker).shards[0].key("meta")
+    (action,) = read_activity(shop.app.core.backend, 0.0, [shop.queue], 10)
+    assert (1, True) == (refused[0], refused[1].endswith("Nothing was changed.\n"))
+    assert (0, {"queue": shop.queue}) == (done[0], json.loads(done[1]))
+    assert ("forget timing", 3, "the ERP is back") == (action.action, action.changed, action.reason)
+    assert shop.app.core.backend.client.hexists(key, "timing_from")
+
+
 def test_a_tenant_of_a_queue_without_tenants_is_refused(shop: ShopOfCommands) -> None:
     """The words of the library, and the exit code of misuse."""
     assert [2, 2] == [shop.run(order, shop.queue, "--tenant", "acme", "--yes")[0] for order in ("pause", "resume")]

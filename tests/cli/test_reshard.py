@@ -140,3 +140,17 @@ def test_new_shards_need_their_schedules(
     assert told[0].startswith(new.format("shard 4 is new"))
     assert told[1].startswith(new.format("shards 4 to 7 are new"))
     assert ["", ""] == told[2:]
+
+
+def test_new_shards_of_a_narrow_queue_need_theirs_if_each_queue_has_its_own(
+    app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another queue of the app may have as many: only schedules of all queues drain its shards, too."""
+    declare(app, f"{queue_name}-wide", Notes(), shards_count=20)
+
+    main(["reshard", queue_name, *APP, "--to", "6", "--dry-run"])
+
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "note: shards 4 to 5 are new: where `lowkiq stack schedules --each queue` made the schedules"
+    )

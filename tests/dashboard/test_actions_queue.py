@@ -53,6 +53,24 @@ def test_a_queue_is_paused_and_resumed(
     assert [("pause", 1), ("resume", 1), ("resume", 0)] == noted
 
 
+def test_drains_forget_how_long_batches_took(
+    app: Lowkiq, worker: Any, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asked first, then done; and it is noted."""
+    caplog.set_level(logging.INFO, ACTIVITY)
+    worker.push_many([{"id": "a"}])
+    app.drain()
+    key = app.core.queues.agreed(worker).shards[0].key("meta")
+    assert "do not expect a batch as slow" in asked(browser, worker, "forget_timing").words
+    assert app.core.backend.client.hexists(key, "pace")
+
+    answer = order(browser, worker, "forget_timing", reason="the ERP is back")
+
+    assert (303, False) == (answer.status, app.core.backend.client.hexists(key, "pace"))
+    (line,) = [vars(record) for record in caplog.records]
+    assert ("forget timing", 1, "the ERP is back") == tuple(line[name] for name in ("action", "changed", "reason"))
+
+
 def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """As many seconds as were chosen; what is no time is refused."""
     order(browser, worker, "pause", seconds="300")

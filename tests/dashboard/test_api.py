@@ -724,6 +724,19 @@ def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, wor
     assert {"done": 1} == app.drain()
 
 
+def test_drains_forget_how_long_batches_took(robot: Robot, app: Lowkiq, worker: Any, queue_name: str) -> None:
+    """What the shards keep of it is gone, and the next drain keeps what it learned."""
+    worker.push_many([{"id": 1}])
+    app.drain()
+    key = app.core.queues.agreed(worker).shards[0].key("meta")
+
+    assert {"queue": queue_name} == robot.act("queue/forget_timing", queue=queue_name).json
+    assert not app.core.backend.client.hexists(key, "pace")
+    worker.push_many([{"id": 2}])
+    app.drain()
+    assert app.core.backend.client.hexists(key, "pace")
+
+
 @pytest.mark.usefixtures("worker")
 def test_a_pause_without_an_end_is_told_from_none(
     robot: Robot, queue_name: str, caplog: pytest.LogCaptureFixture

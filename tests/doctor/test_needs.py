@@ -117,7 +117,7 @@ def test_each_check_has_an_act() -> None:
     acts = {need.check: need.act for need in needs_of(findings)}
 
     assert all(act.label for act in acts.values())
-    assert {"paused"} == {check for check, act in acts.items() if act.changes}
+    assert {"paused", "unused time"} == {check for check, act in acts.items() if act.changes}
     assert "lowkiq resume a/b" == acts["paused"].command
     assert ({"queue": "a", "name": "b"}, "schedule") == (acts["schedules"].query, acts["schedules"].page)
     assert not [act for act in acts.values() if re.search(r"[{}]", act.command)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lowkiq_lambda.engine.lease import MARGIN, Lease, Moment
+from lowkiq_lambda.engine.lease import MARGIN, Lease, LeaseRenewer, Moment
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 
 TTL = 30.0
@@ -41,3 +42,31 @@ def test_a_lost_lease_has_no_trust(lease: Lease) -> None:
     lease.lose()
 
     assert 0.0 == lease.trust_left()
+
+
+@pytest.mark.parametrize(
+    ("stands_still", "redis_takes", "stalled"),
+    [(0.0, 0.0, 0.0), (TTL / 3 - 0.1, 0.0, 0.0), (TTL / 3 + 0.1, 0.0, TTL / 3 + 0.1), (0.0, TTL, 0.0)],
+)
+def test_a_process_that_is_late_by_itself_to_renew_is_told_of(
+    clock: ManualClock, lease: Lease, stands_still: float, redis_takes: float, stalled: float
+) -> None:
+    """From a third of the TTL on; a renewal that waits for Redis is not the process's fault, nor is the next one."""
+    renewer = LeaseRenewer(clock.monotonic)
+    with renewer.keep(ShardRef("queue", 1, 0), lease, lambda: clock.advance(redis_takes)):
+        clock.advance(TTL / 3 + stands_still)
+        renewer.renew_due()
+        renewer.renew_due()
+    renewer.end()
+
+    assert stalled == pytest.approx(lease.stalled)
+
+
+def test_a_stall_counts_if_the_batch_ends_before_the_thread_that_renews_looks(clock: ManualClock, lease: Lease) -> None:
+    """After a freeze both threads go on, in any order."""
+    renewer = LeaseRenewer(clock.monotonic)
+    with renewer.keep(ShardRef("queue", 1, 0), lease, lambda: None):
+        clock.advance(TTL)
+    renewer.end()
+
+    assert TTL * 2 / 3 == pytest.approx(lease.stalled)

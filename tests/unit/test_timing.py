@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lowkiq_lambda.engine.budget import BatchTiming, Budget
+from lowkiq_lambda.engine.budget import BatchTiming, Budget, Hindrances
 from lowkiq_lambda.testing import ManualClock
 
 
@@ -94,3 +94,31 @@ def test_what_is_asked_without_the_clock_decides_as_the_prediction_does(quick: f
         clock.advance(max(0.0, seconds - left) if math.isfinite(seconds) else 0.0)
         fits = budget.prediction(timing) < budget.remaining()
         assert (None if fits else "out of time") == budget.against_next(timing)
+
+
+def test_what_hindered_drains_is_dumped_with_how_long_batches_take() -> None:
+    """The next process goes on with both; what is no dump is refused."""
+    timing = BatchTiming()
+    timing.observe(0.25, 8.0)
+    plain = timing.dump()
+    timing.hinder().note_stall(12.0, 1_000.0)
+    timing.hinder().unused = 2.5
+
+    assert "0.250000 0.250000 0.250000 8.000" == plain
+    assert f"{plain} 2.500 0.000 1 12.000 1000.000" == timing.dump()
+    assert (timing, None) == (BatchTiming.of(timing.dump()), BatchTiming.of(plain).hindrances)
+    for damaged in ("1", "1 2 3 4 5", f"{plain} -1 0 0 0 0", "a b c d", "1 2 3 inf"):
+        with pytest.raises(ValueError, match=r"."):
+            BatchTiming.of(damaged)
+
+
+def test_a_stall_of_several_leases_is_one() -> None:
+    """A process that stands still is late with all of them; what was long ago counts no more."""
+    hindrances = Hindrances()
+    for at in (100.0, 100.001, 100.5, 200.0, 250.0):
+        hindrances.note_stall(12.0, at)
+    counts = [hindrances.stalls, hindrances.stalls_lately(3_000.0), hindrances.stalls_lately(3_900.0)]
+    hindrances.note_stall(11.0, 4_000.0)
+
+    assert [3, 3, 0] == counts
+    assert (1, 11.0, 4_000.0) == (hindrances.stalls, hindrances.stalled, hindrances.stalled_at)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
-from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, index_of
+from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, place_of
 from lowkiq_lambda.base.errors import LowkiqError
 
 _LOOKS_AT_ONCE: Final = 8
@@ -46,7 +46,7 @@ class Group:
                 return DeployedGroup(self.name, exists=False)
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name)
             names = tuple(schedule["Name"] for page in pages for schedule in page["Schedules"])
-            own = [name for name in names if index_of(prefix, name) is not None]
+            own = [name for name in names if place_of(prefix, name) is not None]
             with ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
                 schedules = list(looks.map(self._get, own))
         return DeployedGroup(

@@ -157,13 +157,17 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     ]
 
 
-def shards_counts(app: Lowkiq) -> list[int]:
-    """How many indexes the app's queues have that were resharded, or are to be. Raises BackendError."""
+def shards_counts(app: Lowkiq) -> dict[str, int]:
+    """How many indexes the app's queues have that were resharded, or are to be, by name. Raises BackendError."""
     counts = (
-        (queue, read_registered(app.core.backend, name, app.config.redis_retry_for))
+        (name, queue, read_registered(app.core.backend, name, app.config.redis_retry_for))
         for name, queue in app.core.queues.items()
     )
-    return [there.layout.most for queue, there in counts if there and there.layout and there.agrees(queue.declaration)]
+    return {
+        name: there.layout.most
+        for name, queue, there in counts
+        if there and there.layout and there.agrees(queue.declaration)
+    }
 
 
 def _by_index(shards: Sequence[ShardRef], numbers: Sequence[Metrics]) -> tuple[Held, ...]:

@@ -3,13 +3,21 @@
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
-from lowkiq_lambda.aws.drain_schedules.schedule import FieldDifference, Schedule, corrected, differences, index_of
+from lowkiq_lambda.aws.drain_schedules.schedule import (
+    FieldDifference,
+    Schedule,
+    ScheduledShard,
+    corrected,
+    differences,
+    name_of,
+    place_of,
+)
 
 _NUMBER: Final = re.compile(r"\d+$")
 _FOREIGN_SHOWN: Final = 10
@@ -82,7 +90,7 @@ def make_plan(
         delete=surplus if stranded is not None else (),
         keep=tuple(there for _, there, fields in wrong if not fields),
         withheld=surplus if stranded is None else (),
-        foreign=tuple(sorted(name for name in deployed.names if index_of(prefix, name) is None)),
+        foreign=tuple(sorted(name for name in deployed.names if place_of(prefix, name) is None)),
         refused=(
             *_refused_queues(prefix, surplus, stranded or ()),
             *([] if retarget else _refused_targets(schedules, own)),
@@ -91,16 +99,17 @@ def make_plan(
 
 
 def _in_order(prefix: str, schedules: Iterable[Schedule]) -> tuple[Schedule, ...]:
-    return tuple(sorted(schedules, key=lambda schedule: index_of(prefix, schedule.name) or 0))
+    return tuple(sorted(schedules, key=lambda schedule: place_of(prefix, schedule.name) or ScheduledShard("", 0)))
 
 
 def _refused_queues(prefix: str, surplus: Sequence[Schedule], stranded: Sequence[Stranded]) -> list[str]:
-    losing = {index_of(prefix, schedule.name): schedule.name for schedule in surplus}
-    return [f"{queue.sentence}{_losses(losing, queue)}" for queue in stranded]
+    losing = [schedule.name for schedule in surplus]
+    return [f"{queue.sentence}{_losses(prefix, losing, queue)}" for queue in stranded]
 
 
-def _losses(losing: Mapping[int | None, str], stranded: Stranded) -> str:
-    names = [losing[shard] for shard in stranded.shards if shard in losing]
+def _losses(prefix: str, losing: Collection[str], stranded: Stranded) -> str:
+    drains = [name_of(prefix, shard, queue) for shard in stranded.shards for queue in ("", stranded.queue_name)]
+    names = [name for name in drains if name in losing]
     if not names:
         return ""
     return f" The schedules that drain them until then would go: {', '.join(names)}."
@@ -158,16 +167,18 @@ def _firsts(lines: Sequence[str]) -> list[tuple[bool, str]]:
 
 def _ranges(what: str, schedules: Iterable[Schedule], why: str) -> list[tuple[str, str, str]]:
     """One row for schedules whose numbers follow one another: hundreds that stay would hide the one that goes."""
-    numbered = [(int(_number(schedule)), schedule) for schedule in schedules]
+    parts = sorted(map(_parts, schedules))
     rows = []
-    for _, run in groupby(enumerate(sorted(numbered, key=lambda pair: pair[0])), lambda pair: pair[1][0] - pair[0]):
-        names = [schedule.name for _, (_, schedule) in run]
-        rows.append((what, names[0] if len(names) == 1 else f"{names[0]} to {_NUMBER.findall(names[-1])[0]}", why))
+    for _, run in groupby(enumerate(parts), lambda pair: (pair[1][0], pair[1][1] - pair[0])):
+        (name, first), *_, (_, last) = [part for _, part in run] * 2
+        rows.append((what, f"{name}{first}" if first == last else f"{name}{first} to {last}", why))
     return rows
 
 
-def _number(schedule: Schedule) -> str:
-    return str(_NUMBER.findall(schedule.name)[0])
+def _parts(schedule: Schedule) -> tuple[str, int]:
+    """A name without its number, and that."""
+    number = str(_NUMBER.findall(schedule.name)[0])
+    return schedule.name.removesuffix(number), int(number)
 
 
 def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -16,7 +16,7 @@ from lowkiq_lambda.dashboard.undoing import undo_action
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
 from lowkiq_lambda.operate.acts.undoing import UndoableAction, undoable_in_all
 from lowkiq_lambda.operate.presentation.formatting import selected
-from lowkiq_lambda.operate.presentation.queues import Paused
+from lowkiq_lambda.operate.presentation.queues import ForgottenTiming, Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
@@ -152,6 +152,14 @@ def resume(context: RequestContext, params: QueueAct) -> Paused:
     context.app.operate(worker).resume()
     activity.note(context, "resume", params.queue, "all shards", paused)
     return Paused(paused=False, until=None)
+
+
+def forget_timing(context: RequestContext, params: QueueAct) -> ForgottenTiming:
+    """Forget how long batches took until now: drains leave no time unused for one that was far slower than usual."""
+    queue = context.app.operate(worker_named(context, params.queue))
+    queue.forget_timing()
+    activity.note(context, "forget timing", params.queue, "all shards", len(queue.reader.shards))
+    return ForgottenTiming(queue=params.queue)
 
 
 def evict(context: RequestContext, params: Holder) -> Evicted:

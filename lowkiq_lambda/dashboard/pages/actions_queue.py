@@ -1,4 +1,4 @@
-"""Actions on a queue: pause, resume, and evict the holder of a shard."""
+"""Actions on a queue: pause, resume, forget how long batches took, and evict the holder of a shard."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -76,6 +76,12 @@ def _resume(context: RequestContext, operations: QueueOperations, queue: str) ->
     return context.redirect(_back(context.form), queue=queue)
 
 
+def _forget_timing(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
+    operations.forget_timing()
+    activity.note(context, "forget timing", queue, "all shards", len(operations.reader.shards))
+    return context.redirect(_back(context.form), queue=queue)
+
+
 def _evict(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
     shards = operations.reader.shards
     try:
@@ -116,4 +122,5 @@ _ACTIONS: Final[Mapping[str, Callable[[RequestContext, QueueOperations, str], Re
     "pause": _pause,
     "resume": _resume,
     "evict": _evict,
+    "forget_timing": _forget_timing,
 }

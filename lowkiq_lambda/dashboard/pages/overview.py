@@ -35,6 +35,7 @@ MOST_MARKS: Final = 8
 _MARKED: Final[Mapping[str, str]] = {
     "pause": "paused",
     "resume": "resumed",
+    "forget timing": "forgot how long batches took in",
     "pause tenant": "paused a tenant of",
     "resume tenant": "resumed a tenant of",
     "set limits": "set limits of",

@@ -168,7 +168,7 @@ def _run(order: Order, link: ParentLink) -> int:
             else:
                 signals.send(_SIGNALS[word])
 
-        link.begin(obey, lambda: Status(daemon.state, resident_memory(), app.core.drains.drainer.running))
+        link.begin(obey, lambda: Status(daemon.state, resident_memory()[0], app.core.drains.drainer.running))
         return runner.run_by(signals)
 
 

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument
+from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
 
 EndOfPause = Callable[[float], Argument]
 
@@ -51,6 +51,12 @@ def set_pause(reader: ShardReader, tenant: str | None, end_of: EndOfPause) -> fl
         if PauseReply.of(reply).due_at and not until:
             reader.backend.publish(shard.channel, str(shard.number))
     return float(until or 0)
+
+
+def forget_timing(reader: ShardReader) -> None:
+    """Drains of the queue forget how long batches took until now. Raises BackendError."""
+    for _, reply in order_each(reader, "forget_timing", reader.shards, lambda _: []):
+        StatusReply.of(reply)
 
 
 def _with_tenants(reader: ShardReader, tenant: str) -> list[ShardRef]:

@@ -14,7 +14,7 @@ from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Need, Sectio
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.doctor.late import explained_by, late_findings
 from lowkiq_lambda.operate.doctor.needs import needs_of
-from lowkiq_lambda.operate.doctor.pace import pace_findings, read_pasts
+from lowkiq_lambda.operate.doctor.pace import hindrance_findings, pace_findings, read_pasts
 from lowkiq_lambda.operate.doctor.promises import promise_views
 from lowkiq_lambda.operate.doctor.queue_state import read_queues
 from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings, verify_findings
@@ -140,6 +140,7 @@ def _of_work(operations: Operations, looks: _Looks, backend: LookingBackend) -> 
         "failing",
         lambda: pace_findings({name: past for name, past in looks.pasts.result.items() if name in pasts}, processes),
     )
+    findings += hindrance_findings(own)
     if own:
         findings += _unless_refused("work", "duties", lambda: duty_findings(looks.duties.result, own[0].now))
         findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))

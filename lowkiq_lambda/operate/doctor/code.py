@@ -84,8 +84,8 @@ def _of_queue(queue: Queue, state: QueueState | None, prefix: str) -> Iterator[F
             "The docs (payloads.md) say which changes are compatible: old payloads may wait, and old code may run.",
             name,
         )
-    if state.least_version > CONTRACT_VERSION:
-        least = f"only contract version {state.least_version} or newer may write it"
+    if state.notes.least_version > CONTRACT_VERSION:
+        least = f"only contract version {state.notes.least_version} or newer may write it"
         sentence = f"{least}, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
 

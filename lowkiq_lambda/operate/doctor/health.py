@@ -11,7 +11,7 @@ from lowkiq_lambda.core import Core
 from lowkiq_lambda.declare.worker import queues_before
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import BUDGET
-from lowkiq_lambda.operate.doctor.words import several, some, time
+from lowkiq_lambda.operate.doctor.words import several, size, some, time
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.store.shard.history import LATE
@@ -22,6 +22,10 @@ MISSED_HEARTBEATS: Final = 3.0
 """So many heartbeats may be missing."""
 RECENTLY: Final = 3_600.0
 """Seconds for which a process that is gone is told of while others live: they have its work."""
+_MORE_MEMORY: Final = (
+    "Raise MemorySize of the function, or the container's limit; or let it do less at once: batch_size, concurrency, "
+    "LOWKIQ_THREADS_PER_NODE. A schedule for each shard keeps the other shards' jobs out of it."
+)
 RETRY_FOR: Final = 2.0
 """Seconds for which the server is asked: a check has few of them."""
 
@@ -104,6 +108,8 @@ def process_findings(processes: Sequence[Process], version: str) -> Iterator[Fin
         sentence = f"{_names(quiet)} begins nothing new"
         yield _found("quiet", "warning", sentence, "If no deploy is under way, end it: lowkiq processes --stop P.")
     if dead := [process for process in processes if process.is_gone and process.seen_at >= since]:
+        yield from _out_of_memory([process for process in dead if process.is_near_limit])
+    if dead := [process for process in dead if not process.is_near_limit]:
         sentence = f"{_names(dead)} has not been heard of for a minute: it died, or cannot reach the server"
         yield _found("gone", "warning", sentence, "Look at its log. What it had in flight others recover.")
     if slow := [process for process in living if process.is_slow]:
@@ -115,6 +121,18 @@ def process_findings(processes: Sequence[Process], version: str) -> Iterator[Fin
         versions = some(sorted({process.version for process in others}))
         sentence = f"{_names(others)} runs version {versions} of the library, and this is {version}"
         yield _found("versions", "warning", sentence, "Finish the deploy.")
+
+
+def _out_of_memory(dead: Sequence[Process]) -> Iterator[Finding]:
+    """Processes that died when they had used almost all of their memory: the last heartbeat of each is all there is."""
+    if dead:
+        most = max(dead, key=lambda process: process.seen_at)
+        sentence = (
+            f"{_names(dead)} died near its memory limit: it had used {size(max(most.peak, most.rss))} of "
+            f"{size(most.memory)}, as its last heartbeat says"
+        )
+        doing = some([*dict.fromkeys(doing.queue for process in dead for doing in process.doing)])
+        yield _found("out of memory", "warning", f"{sentence}{f', and ran {doing}' if doing else ''}", _MORE_MEMORY)
 
 
 def _found(check: str, mark: Mark, sentence: str, advice: str = "", *promises: int) -> Finding:

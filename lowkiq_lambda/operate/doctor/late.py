@@ -16,7 +16,7 @@ from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueMetrics
 
 _TELL: Final = frozenset(
-    {"paused", "paused tenants", "limits", "failing", "due work", "moves", "blocked ids", "damage"}
+    {"paused", "paused tenants", "limits", "failing", "due work", "moves", "blocked ids", "damage", "unused time"}
 )
 """Checks whose findings say already why a queue is late."""
 

@@ -15,6 +15,9 @@ ORDER: Final = (
         "failing",
         "blocked ids",
         "moves",
+        "unused time",
+        "stalls",
+        "out of memory",
         "gone",
         "paused",
         "paused tenants",
@@ -79,7 +82,7 @@ def _open_entry(about: str) -> Act:
 
 
 _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
-    **dict.fromkeys(("gone", "quiet", "slow", "versions", "duties", "processes"), _see_processes),
+    **dict.fromkeys(("gone", "out of memory", "quiet", "slow", "versions", "duties", "processes"), _see_processes),
     **dict.fromkeys(("other queues", "drain schedules", "due work"), _see_processes),
     "schedules": _open_entry,
     "paused": _of_queue("Resume…", "actions/queue", "lowkiq resume {}", do="resume", back="queue"),
@@ -89,7 +92,10 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
     ),
     "failing": _of_queue("See the errors", "errors"),
     "late": _of_queue("See why", "queue", "lowkiq why {}"),
-    "hung": _of_queue("See the shards", "shards", "lowkiq processes"),
+    **dict.fromkeys(("hung", "stalls"), _of_queue("See the shards", "shards", "lowkiq processes")),
+    "unused time": _of_queue(
+        "Forget it…", "actions/queue", "lowkiq forget-timing {}", do="forget_timing", back="queue"
+    ),
     "limits": _of_queue("See the limits", "limits"),
     "expired": _of_queue("See what waits", "waiting"),
     "morgue": _of_queue("Open the morgue", "morgue", "lowkiq requeue {}"),

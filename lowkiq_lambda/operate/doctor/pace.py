@@ -1,9 +1,13 @@
 """Handlers that fail, and handlers that run for much longer than they do: what the past of a queue tells."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
+from lowkiq_lambda.engine.budget import BatchTiming, Hindrances
 from lowkiq_lambda.operate.doctor.findings import Finding
+from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.doctor.words import time
 from lowkiq_lambda.operate.inspect.history import SPANS, command, history, windows
 from lowkiq_lambda.store.server.faults import translated
@@ -23,6 +27,8 @@ TIMES: Final = 10.0
 """So many times as long as 95 of 100 batches a batch may take."""
 UNKNOWN: Final = 3_600.0
 """Seconds that it may take where no other batch has ended in the last hour."""
+OFTEN: Final = 2
+"""Stalls in an hour of which is told."""
 SHORTEST: Final = 0.1
 """Seconds: what takes less is told as so much."""
 _HOUR: Final = SPANS["1h"]
@@ -50,6 +56,55 @@ def pace_findings(pasts: Mapping[str, QueueHistory], processes: Sequence[Process
             for doing in process.doing:
                 if doing.queue in pasts:
                     yield from _hung(process, doing, pasts[doing.queue])
+
+
+def hindrance_findings(states: Sequence[QueueState]) -> Iterator[Finding]:
+    """The findings on what kept drains of these queues from their work, by what the drains noted in their shards."""
+    for state in states:
+        now, timings = state.now, state.notes.timings
+        each = [timing.hindrances for timing in timings if timing.hindrances is not None]
+        if misled := [one for one in each if one.unused_until > now]:
+            yield _misled(state.name, max(misled, key=attrgetter("unused_until")), timings, now)
+        late = max(each, key=lambda one: one.stalls_lately(now), default=None)
+        if late is not None and late.stalls_lately(now) >= OFTEN:
+            yield _stalled(state.name, late, now)
+
+
+def _misled(name: str, most: Hindrances, timings: Sequence[BatchTiming], now: float) -> Finding:
+    slow = max(timings, key=attrgetter("slowest"))
+    sentence = (
+        f"a drain ended with {time(most.unused)} of its time unused: a batch took {time(slow.slowest)}, "
+        f"{time(max(0.0, now - slow.seen_at))} ago, and the next one may; this counts for "
+        f"{time(most.unused_until - now)} more"
+    )
+    return Finding(
+        section="work",
+        check="unused time",
+        mark="warning",
+        says=sentence,
+        advice="If such calls come again, give them a time limit: max_run_time, or that of the client that they call.",
+        about=name,
+    )
+
+
+def _stalled(name: str, late: Hindrances, now: float) -> Finding:
+    sentence = (
+        f"its holders stood still {late.stalls} times, last {time(max(0.0, now - late.stalled_at))} ago, and were up "
+        f"to {time(late.stalled)} late to renew their leases"
+    )
+    return Finding(
+        section="work",
+        check="stalls",
+        mark="warning",
+        says=sentence,
+        advice=f"Give them more processor (on Lambda MemorySize), or set LOWKIQ_LEASE_TTL to {_ttl_for(late)} or more.",
+        about=name,
+    )
+
+
+def _ttl_for(late: Hindrances) -> int:
+    """Seconds of a lease with which such a stall is not near to its loss."""
+    return math.ceil(late.stalled * 3 + 1)
 
 
 def _failing(name: str, past: QueueHistory) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lowkiq_lambda.base.errors import BackendDenied, LowkiqError
 from lowkiq_lambda.core import Core
-from lowkiq_lambda.operate.inspect.declared_queues import declared_queues, least_versions
+from lowkiq_lambda.operate.inspect.declared_queues import ShardNotes, declared_queues, shard_notes
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.server.together import Together
@@ -22,8 +22,7 @@ from lowkiq_lambda.views.queues import QueueMetrics
 class QueueState(NamedTuple):
     """A queue as the server has it. `metrics`, `probes`: or why they cannot be read, for all or for a shard.
 
-    `now`: Unix seconds by the server's clock. `least_version`: of the contract, for a library that may write to all its
-    shards; 0 for any. `overdue`: ids that are due, and whose oldest payload has expired.
+    `now`: Unix seconds by the server's clock. `overdue`: ids that are due, and whose oldest payload has expired.
     """
 
     name: str
@@ -32,7 +31,7 @@ class QueueState(NamedTuple):
     metrics: QueueMetrics | LowkiqError
     probes: Sequence[ProbeResult | LowkiqError]
     now: float
-    least_version: int
+    notes: ShardNotes
     overdue: int = 0
 
     @property
@@ -78,19 +77,19 @@ def _states(core: Core, declared: Mapping[str, Registered], backend: Backend) ->
     with Together() as side:
         numbers = side.look(_metrics_of_all, core, reader, readable)
         probed_each = side.look(probe_each, backend, everything, core.config.redis_retry_for)
-        versions = side.look(least_versions, backend, [*live.values()])
+        noted = side.look(shard_notes, backend, [*live.values()])
     metrics, probes = numbers.result, iter(probed_each.result)
-    least = dict(zip(live, versions.result, strict=True))
+    notes = dict(zip(live, noted.result, strict=True))
     states = []
     for name, there in declared.items():
         if name not in readable:
             unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
-            states.append(QueueState(name, there, each[name], unread, (), backend.clock.time(), 0))
+            states.append(QueueState(name, there, each[name], unread, (), backend.clock.time(), ShardNotes(0, ())))
             continue
         shards, own = readable[name], live[name]
         probed = [*islice(probes, len(own))]
         now = backend.now(shards[0])
-        states.append(QueueState(name, there, shards, metrics[name], probed, now, least[name], _overdue(reader, own)))
+        states.append(QueueState(name, there, shards, metrics[name], probed, now, notes[name], _overdue(reader, own)))
     return states
 
 

@@ -1,10 +1,12 @@
 """All queues that Redis knows, also those that no worker of the app has; only read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.store.server.faults import is_wrong_type, translated, unless_refused
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
@@ -22,17 +24,37 @@ def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]
     return backend.retrying(retry_for, lambda: _declared(backend))
 
 
-def least_versions(backend: Backend, queues: Sequence[Sequence[ShardRef]]) -> list[int]:
-    """Of each queue: the least contract version of a library that may write to all its shards; 0 for any.
+class ShardNotes(NamedTuple):
+    """What the shards of a queue say of their drains.
 
-    One round trip for all of them. Raises BackendError.
+    `least_version`: of the contract, for a library that may write to all of them; 0 for any. `timings`: of the batches.
     """
+
+    least_version: int
+    timings: Sequence[BatchTiming]
+
+
+def shard_notes(backend: Backend, queues: Sequence[Sequence[ShardRef]]) -> list[ShardNotes]:
+    """Those of each queue, in one round trip for all of them. Raises BackendError."""
     with translated():
         keys = [shard.key("meta") for shards in queues for shard in shards]
-        commands = [(key, ("HGET", key, "least_version")) for key in keys]
+        commands = [(key, ("HMGET", key, "least_version", "pace", "timing_from")) for key in keys]
         answers = iter([unless_refused(answer) for answer in send_each(backend.client, commands)] if keys else [])
-    each = ([*islice(answers, len(shards))] for shards in queues)
-    return [max((int(answer) for answer in own if answer and answer.isdigit()), default=0) for own in each]
+    each = ([answer or (None, None, None) for answer in islice(answers, len(shards))] for shards in queues)
+    return [_notes(own) for own in each]
+
+
+def _notes(answers: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> ShardNotes:
+    versions = (int(version) for version, _, _ in answers if version and version.isdigit())
+    paces = (pace + b"@" + since if since else pace for _, pace, since in answers if pace)
+    return ShardNotes(max(versions, default=0), [*_timings(paces)])
+
+
+def _timings(paces: Iterable[bytes]) -> Iterator[BatchTiming]:
+    for pace in paces:
+        # The next drain repairs what is damaged.
+        with suppress(ValueError):
+            yield BatchTiming.of(pace.decode(errors="replace"))
 
 
 def _declared(backend: Backend) -> dict[str, Registered]:

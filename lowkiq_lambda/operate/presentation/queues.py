@@ -28,6 +28,12 @@ def queue_stats(name: str, shards_count: int, metrics: Metrics) -> QueueStats:
     return QueueStats(name=name, shards_count=shards_count, **numbers)
 
 
+class ForgottenTiming(msgspec.Struct, frozen=True, kw_only=True):
+    """Drains of the queue have forgotten how long batches took."""
+
+    queue: str
+
+
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
 

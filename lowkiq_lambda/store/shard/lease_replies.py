@@ -34,6 +34,8 @@ _HEAD: Final = struct.Struct(">dd")
 _TIME: Final = struct.Struct(">d")
 _ARRIVAL: Final = slice(8, PLACE)
 _KIND: Final = 16
+_PACES: Final = (4, 9)
+"""How many numbers a pace has: without what hindered drains, and with it."""
 _SINGLE: Final = ord("s")
 _SEVERAL: Final = ord("m")
 _STARTED: Final = ord("p")
@@ -286,8 +288,10 @@ def _expiries_of(entries: Sequence[bytes], expiries: Mapping[bytes, float]) -> t
 def _pace(dumped: bytes) -> str:
     """As it was kept. Raises ValueError if the record is broken."""
     if dumped:
-        mean, slowest, usual, seen_at = map(float, dumped.split(b" "))
-        if not all(0 <= value < math.inf for value in (mean, slowest, usual, seen_at)):
+        pace, at, since = dumped.partition(b"@")
+        numbers = [float(number) for number in pace.split()]
+        is_whole = len(numbers) in _PACES or (at and not numbers)
+        if not (is_whole and math.isfinite(float(since or 0)) and all(0 <= number < math.inf for number in numbers)):
             raise ValueError(dumped)
     return dumped.decode()
 

@@ -64,7 +64,7 @@ class StatusReply(ReplyShape, frozen=True):
 
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
-        *("close", "evict", "mark_limited", "open", "quiet", "set_journal"),
+        *("close", "evict", "forget_timing", "mark_limited", "open", "quiet", "set_journal"),
         *("open_received", "receive", "reopen"),
         *("carry_entries", "note_run", "put_entry", "remove_entry", "switch_entry"),
         "finish_duty",

@@ -1,7 +1,9 @@
-"""Stacks, as far as the commands look at them."""
+"""Stacks and functions, as far as the commands look at them."""
 
+import io
 import json
 from typing import Any
+from zipfile import ZipFile
 
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import DEAD_LETTERS, FUNCTION, ROLE
@@ -16,6 +18,22 @@ def make_stack(aws: Front, name: str, outputs: dict[str, str]) -> None:
         "Outputs": {key: {"Value": value} for key, value in outputs.items()},
     }
     aws.cloud.client("cloudformation").create_stack(StackName=name, TemplateBody=json.dumps(template))
+
+
+def make_function(client: Any, name: str, queues: str) -> str:
+    """A function that drains these queues, by LOWKIQ_QUEUES; its ARN."""
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as archive:
+        archive.writestr("drain.py", "")
+    made = client.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=ROLE,
+        Handler="drain.handler",
+        Code={"ZipFile": packed.getvalue()},
+        Environment={"Variables": {"LOWKIQ_QUEUES": queues}},
+    )
+    return str(made["FunctionArn"])
 
 
 class StackSchedules:

@@ -6,10 +6,12 @@ import pytest
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.settings.loading import load_app
-from tests.aws.schedules.command import AWAY, DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
+from tests.aws.schedules.command import AWAY, DONE, FAILED, MISUSED, NOT_APPLIED, Run, WriteApp, push
 from tests.aws.schedules.front import Front
+from tests.aws.schedules.outputs import make_function
 from tests.aws.schedules.values import OTHER_FUNCTION, deployed, names
 from tests.kit.servers import Server
+from tests.kit.servers.cloud import LocalCloud
 from tests.kit.typing_in import Terminal
 
 
@@ -33,6 +35,45 @@ def test_the_schedules_follow_the_code(run: Run, write_app: WriteApp, scheduler:
         assert (DONE, DONE) == (first.code, second.code), first
         assert names(prefix, range(count)) == sorted(deployed(scheduler, group))
         assert f"Nothing to do: {count} schedules are as they should be." in second.out
+
+
+def test_each_queue_has_schedules_of_its_own(
+    run: Run, write_app: WriteApp, cloud: LocalCloud, scheduler: Any, prefix: str
+) -> None:
+    """They follow the shards of each queue of the function, take the place of those of all queues, and give it back."""
+    app, more = (write_app({"Orders": 2, "Clicks": count, "Reports": 1}) for count in (1, 2))
+    words = ["--yes", "--function", make_function(cloud.client("lambda"), f"{prefix}-drain", "-Reports")]
+    group = f"{prefix}-schedules"
+    run(app, *words)
+
+    first, second, third = (run(one, "--each", "queue", *words) for one in (app, app, more))
+    now = deployed(scheduler, group)
+    back = run(more, *words)
+
+    assert [DONE] * 4 == [one.code for one in (first, second, third, back)], first
+    assert "3 to create, 0 to update, 2 to delete, 0 as they should be." in first.out
+    assert "Nothing to do: 3 schedules are as they should be." in second.out
+    assert "1 to create, 0 to update, 0 to delete, 3 as they should be." in third.out
+    events = [f'{{"queue": "{queue}", "shard": {index}}}' for queue in ("Clicks", "Orders") for index in (0, 1)]
+    assert events == [now[name]["Target"]["Input"] for name in sorted(now)]
+    assert names(prefix, range(2)) == sorted(deployed(scheduler, group))
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["--expression", "every minute"], "--expression 'every minute' is refused"),
+        (["--each", "queue", "--prefix", "p" * 42], "at most 40 letters"),
+    ],
+)
+def test_what_aws_would_refuse_is_refused_before_it_is_asked(
+    run: Run, write_app: WriteApp, aws: Front, words: list[str], refusal: str
+) -> None:
+    """An expression of another form, and a prefix that leaves no room for queues."""
+    said = run(write_app({"Orders": 2}), "--yes", *words)
+
+    assert (MISUSED, []) == (said.code, aws.requests)
+    assert refusal in said.error
 
 
 def test_a_dry_run_writes_nothing(run: Run, write_app: WriteApp, aws: Front, own_server: Server, answer: Any) -> None:

@@ -147,4 +147,4 @@ def test_a_queue_that_was_resharded_is_served_by_code_with_its_old_count(own_ser
     assert 6 == len(by_name(app)["Orders"].shards or ())
     assert [[], []] == [find_stranded(declarations_of(each), queues_in_redis(each)) for each in (old, new)]
     assert ["Orders"] == [one.queue_name for one in find_stranded(declarations_of(other), queues_in_redis(other))]
-    assert [[6], [6], []] == [shards_counts(each) for each in (old, new, other)]
+    assert [{"Orders": 6}, {"Orders": 6}, {}] == [shards_counts(each) for each in (old, new, other)]

@@ -1,5 +1,6 @@
 """What a plan does, and what it never does."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,12 +11,14 @@ from lowkiq_lambda.aws.drain_schedules.deployed import request_of, schedule_of
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import (
+    EACH_QUEUE_PREFIX_LENGTH,
     FieldDifference,
     Schedule,
+    ScheduledShard,
     differences,
-    index_of,
     indexes_of,
     name_of,
+    place_of,
     wanted_schedule,
 )
 from tests.aws.schedules.values import (
@@ -60,7 +63,7 @@ def groups(draw: st.DrawFn) -> tuple[str, DeployedGroup]:
         as_found(wanted_schedule(prefix, index, like), enabled=enabled) for index, (like, enabled) in made.items()
     )
     texts = st.sampled_from(["backup", f"{prefix}-shard-", f"{prefix}-shard-01", f"x{prefix}-shard-1", "shard-1"])
-    foreign = [name for name in draw(st.lists(texts, unique=True)) if index_of(prefix, name) is None]
+    foreign = [name for name in draw(st.lists(texts, unique=True)) if place_of(prefix, name) is None]
     mine = [schedule.name for schedule in own]
     return prefix, DeployedGroup("group", exists=bool(own or foreign), names=(*foreign, *mine), own=own)
 
@@ -100,7 +103,7 @@ def test_a_plan_touches_only_its_own(
     removed = [schedule.name for schedule in (*plan.delete, *plan.withheld)]
     assert sorted(placed) == sorted(schedule.name for schedule in wanted)
     assert set(removed) == {schedule.name for schedule in found.own} - set(placed)
-    assert all(index_of(prefix, name) is not None for name in (*placed, *removed))
+    assert all(place_of(prefix, name) is not None for name in (*placed, *removed))
     assert set(found.names) - {schedule.name for schedule in found.own} == set(plan.foreign)
 
 
@@ -119,8 +122,8 @@ def test_a_name_tells_its_index(prefix: str, index: int) -> None:
     """What is written as a name is read as the same index, under the same prefix only."""
     name = name_of(prefix, index)
 
-    assert index == index_of(prefix, name)
-    assert index_of(f"{prefix}x", name) is None
+    assert ScheduledShard("", index) == place_of(prefix, name)
+    assert place_of(f"{prefix}x", name) is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,35 @@ def test_a_name_tells_its_index(prefix: str, index: int) -> None:
 )
 def test_names_of_others_have_no_index(name: str) -> None:
     """A name that this command would not give is not taken for its own."""
-    assert index_of("shop", name) is None
+    assert place_of("shop", name) is None
+
+
+QUEUES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=90)
+
+
+@given(QUEUES, st.integers(0, 99_999))
+def test_a_name_tells_its_queue(queue: str, index: int) -> None:
+    """Whatever the queue is called its schedules have names that AWS takes, and no other command takes for its own."""
+    prefix = "p" * EACH_QUEUE_PREFIX_LENGTH
+    for each in (prefix, "shop"):
+        name = name_of(each, index, queue)
+        place = place_of(each, name)
+
+        assert re.fullmatch(r"[0-9a-zA-Z\-_.]{1,64}", name)
+        assert place is not None
+        assert (index, True) == (place.number, bool(place.queue))
+        assert place_of(f"{each}x", name) is None
+    assert name_of("shop", index, queue) != name_of("shop", index, f"{queue} ")
+
+
+def test_a_queue_that_loses_its_schedules_is_told_which() -> None:
+    """Those of its own name and those of an index of all queues, and no other queue's."""
+    own = [wanted_schedule(PREFIX, 0, LIKE), *(wanted_schedule(PREFIX, 0, LIKE, name) for name in ("Old", "New"))]
+    found = DeployedGroup("group", exists=True, own=tuple(map(as_found, own)))
+
+    (sentence,) = make_plan(PREFIX, [], found, [Stranded("Old", (0,), "Old is left.")]).refused
+
+    assert sentence.endswith("would go: shop-shard-0, shop-shards.Old-0.")
 
 
 def test_there_are_as_many_indexes_as_the_widest_queue_has_shards() -> None:

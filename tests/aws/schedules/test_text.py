@@ -36,6 +36,24 @@ def test_a_plan_shows_every_change_and_sums_up_what_stays() -> None:
     ]
 
 
+def test_schedules_of_each_queue_are_summed_up_by_queue() -> None:
+    """Numbers of different queues don't follow one another; a queue has its lines beside those of indexes."""
+    own = [as_found(wanted_schedule(PREFIX, index, LIKE, queue)) for queue in ("a", "b") for index in range(3)]
+    wanted = [wanted_schedule(PREFIX, index, LIKE, queue) for queue in ("a", "b") for index in range(4)]
+    gone = as_found(wanted_schedule(PREFIX, 0, LIKE))
+    names = tuple(schedule.name for schedule in (*own, gone))
+    found = DeployedGroup("group", exists=True, names=names, own=(*own, gone))
+
+    assert describe(make_plan(PREFIX, wanted, found, [])).splitlines()[1:] == [
+        '  create   shop-shards.a-3       rate(1 minute) {"queue": "a", "shard": 3}',
+        '  create   shop-shards.b-3       rate(1 minute) {"queue": "b", "shard": 3}',
+        "  delete   shop-shard-0          no queue of the app has it",
+        "  keep     shop-shards.a-0 to 2",
+        "  keep     shop-shards.b-0 to 2",
+        "2 to create, 0 to update, 1 to delete, 6 as they should be.",
+    ]
+
+
 def test_a_refused_plan_says_so_in_words() -> None:
     """The sentences stand below the table, and the last line says that nothing is changed."""
     found = DeployedGroup("group", exists=False)

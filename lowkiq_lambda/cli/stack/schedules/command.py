@@ -16,9 +16,10 @@ _GUARD: Final = GuardOptions()
 _HELP: Final = """
 Bring the schedules of the drain function in line with the app's workers.
 
-A schedule drains one shard index of every queue, so an app needs as many as its widest queue has shards. The command \
-compares the workers with the deployed schedules, prints a plan, asks, and carries it out. It changes only schedules \
-in its group whose name is PREFIX-shard-NUMBER, and lists the others.
+A schedule drains one shard index of every queue, so an app needs as many as its widest queue has shards. With \
+--each queue it drains one of a single queue, so that no queue ends the drain of another. The command compares the \
+workers with the deployed schedules, prints a plan, asks, and carries it out. It changes only schedules in its group \
+whose name is PREFIX-shard-NUMBER or PREFIX-shards.QUEUE-NUMBER, and lists the others.
 
 Before that the drift guard looks into Redis: if the code no longer serves a queue that holds jobs, or declares a \
 queue in another way than the stored declaration, the plan is refused with a sentence that says what to do, and \
@@ -45,6 +46,9 @@ EXAMPLES
     lowkiq stack schedules shop.jobs:app --stack shop --dry-run
   Carry it out, in a pipeline:
     lowkiq stack schedules shop.jobs:app --stack shop --yes
+  A schedule for each shard of each queue, every five minutes:
+    lowkiq stack schedules shop.jobs:app --stack shop --each queue \\
+      --expression "rate(5 minutes)"
   Without a stack's outputs:
     lowkiq stack schedules shop.jobs:app --function shop-drain \\
       --role arn:aws:iam::123456789012:role/shop-schedules

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, stack_outputs
+from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, function_environment, stack_outputs
 from lowkiq_lambda.aws.drain_schedules.guard import (
     Stranded,
     declarations_of,
@@ -48,7 +48,7 @@ def print_indexes(spec: str | None, guard: GuardOptions, environ: Mapping[str, s
         sys.stderr.write(f"REFUSED  {queue.sentence}\n")
     if stranded:
         return FAILED
-    indexes = _indexes(app, guard)
+    indexes = indexes_of(_counts(app, guard).values())
     if len(indexes) > _MOST_INDEXES:
         sys.stderr.write(
             f"warning: a template holds at most 500 resources, and these are {len(indexes)} schedules: "
@@ -99,25 +99,38 @@ def _load(app_name: str | None, guard: GuardOptions, environ: Mapping[str, str])
     return app
 
 
-def _indexes(app: Lowkiq, guard: GuardOptions) -> range:
+def _counts(app: Lowkiq, guard: GuardOptions) -> dict[str, int]:
+    """How many shard indexes each queue has, by its name."""
+    counts = {worker.queue_name: worker.shards_count for worker in app.workers}
     with _hint():
-        resharded = [] if guard.unguarded else shards_counts(app)
-    return indexes_of([*(worker.shards_count for worker in app.workers), *resharded])
+        resharded = {} if guard.unguarded else shards_counts(app)
+    return {name: max(count, resharded.get(name, 0)) for name, count in counts.items()}
 
 
 def _wanted(app: Lowkiq, deploy: Deploy, outputs: Mapping[str, str]) -> list[Schedule]:
     target, options = deploy.target, deploy.options
     function = target.function or _output(outputs, target.stack, "DrainFunctionArn", "--function")
+    arn = function_arn(function)
     like = Schedule(
         name="",
         expression=options.expression,
-        function=function_arn(function),
+        function=arn,
         role=target.role or _output(outputs, target.stack, "SchedulerRoleArn", "--role"),
         event="",
         dead_letters=options.dead_letters or outputs.get("FailureQueueArn"),
         enabled=options.state == "enabled" if options.state else None,
     )
-    return [wanted_schedule(target.prefix, index, like) for index in _indexes(app, deploy.guard)]
+    counts = _counts(app, deploy.guard)
+    queues = _own(counts, arn) if options.each == "queue" else {"": max(counts.values())}
+    return [
+        wanted_schedule(target.prefix, index, like, queue) for queue, count in queues.items() for index in range(count)
+    ]
+
+
+def _own(counts: Mapping[str, int], function: str) -> dict[str, int]:
+    """Those of the queues that are the function's: it would drain any that an event names."""
+    settings = Settings.from_env(function_environment(function))
+    return {name: count for name, count in counts.items() if settings.drains(name)}
 
 
 def _output(outputs: Mapping[str, str], stack: str | None, name: str, option: str) -> str:

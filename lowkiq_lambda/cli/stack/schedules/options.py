@@ -6,7 +6,12 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Group, Parameter
 
-from lowkiq_lambda.aws.drain_schedules.schedule import NAME_LENGTH, PREFIX_LENGTH
+from lowkiq_lambda.aws.drain_schedules.schedule import (
+    EACH_QUEUE_PREFIX_LENGTH,
+    NAME_LENGTH,
+    PREFIX_LENGTH,
+    is_expression,
+)
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import flag
 
@@ -48,7 +53,15 @@ class PlanOptions:
     role: Annotated[
         str | None, Parameter(group=_TARGET, help="The ARN of the role as which EventBridge Scheduler invokes it.")
     ] = None
-    expression: Annotated[str, Parameter(group=_TARGET, help="Their schedule expression.")] = "rate(1 minute)"
+    each: Annotated[
+        Literal["index", "queue"],
+        Parameter(
+            group=_TARGET, help="One for each shard index of all queues, or one for each shard index of each queue."
+        ),
+    ] = "index"
+    expression: Annotated[
+        str, Parameter(group=_TARGET, help="Their schedule expression: rate(...), or cron(...) with six fields.")
+    ] = "rate(1 minute)"
     dead_letters: Annotated[
         str | None,
         Parameter(group=_TARGET, help="The ARN of an SQS queue for events that could not be delivered."),
@@ -87,7 +100,13 @@ def target_of(options: PlanOptions) -> Target:
         raise ConfigError("Name what the schedules invoke, and as whom: --stack, or --function and --role.")
     prefix = options.prefix or options.stack or _PREFIX
     group = options.group or f"{prefix}-schedules"
-    for option, name, most in (("prefix", prefix, PREFIX_LENGTH), ("group", group, NAME_LENGTH)):
+    longest = EACH_QUEUE_PREFIX_LENGTH if options.each == "queue" else PREFIX_LENGTH
+    for option, name, most in (("prefix", prefix, longest), ("group", group, NAME_LENGTH)):
         if not (_NAME.fullmatch(name) and len(name) <= most):
             raise ConfigError(f"--{option} {name!r} is refused: at most {most} letters, digits and -_. are allowed.")
+    if not is_expression(options.expression):
+        raise ConfigError(
+            f"--expression {options.expression!r} is refused: EventBridge Scheduler takes rate(1 minute), "
+            "rate(5 minutes), or cron(0/5 * * * ? *), which has six fields and one ? in place of a day."
+        )
     return Target(stack=options.stack, function=options.function, role=options.role, prefix=prefix, group=group)

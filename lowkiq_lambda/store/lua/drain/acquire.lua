@@ -12,7 +12,7 @@
 -- ARGV[9..11]   limits of the morgue: payloads, bytes, seconds
 -- ARGV[12]      error text of a job that crashed for the last time
 -- ARGV[13]      what becomes of its id, unless the id goes on: 'block', 'drop' or 'latest'
--- Returns {'OK', token, recovered, {id, entry, ...} dead, pace, claim or ''} and, if anything was
+-- Returns {'OK', token, recovered, {id, entry, ...} dead, pace and, behind an @, from when on one counts, claim or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names, and how many payloads the morgue had no room for; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a permit first; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
@@ -20,9 +20,10 @@ if refused then return refused end
 local nonce, owner, ttl, merge, MORGUE_LIMITS = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7], 9
 local crashed, dead_head = ARGV[12], ARGV[13]
 
-local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited, still_until =
+local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited, still_until, timing_from =
   unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned', 'limited',
-    'still_until'))
+    'still_until', 'timing_from'))
+if timing_from then pace = (pace or '') .. '@' .. timing_from end
 held_until = tonumber(held_until or 0)
 if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then

@@ -16,7 +16,7 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since', 'timing_from',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
@@ -134,7 +134,14 @@ local function check_meta(ttl)
     for i = 2, 7 do if not (parts[1] and parts[i] >= 0 and parts[i] < math.huge) then return false end end
     return true
   end, ttl)
-  check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
+  check_field('pace', function(value)
+    local count = 0
+    for number in value:gmatch('%S+') do
+      if not number:find('^%d+%.?%d*$') then return false end
+      count = count + 1
+    end
+    return count == 4 or count == 9
+  end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not CLAIM_KINDS[kind or ''] then
     call('HSET', meta, 'claim_kind', 'DUE')
