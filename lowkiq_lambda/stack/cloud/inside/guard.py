@@ -10,8 +10,10 @@ import importlib
 import os
 import re
 import secrets
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -233,7 +235,13 @@ class _Salted:
 
 def main() -> None:
     """Run the cloud on GATEWAY_PORT, for those who have AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."""
+    sys.path.append(str(Path(__file__).parents[1]))
     cloud: Any = importlib.import_module("ministack.app")
+    metrics = importlib.import_module("inside.metrics").Metrics()
+    folder = Path(os.environ["HOME"]) / "functions"
+    folder.mkdir(exist_ok=True)
+    importlib.import_module("inside.invocations").Invocations(folder, metrics).install()
+    importlib.import_module("inside.watching").Watch(metrics).install()
     importlib.import_module("ministack.core.lambda_runtime").hashlib = _Salted()  # type: ignore[attr-defined]  # a module's
     _keep_to_the_gateway(cloud)
     key, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]

@@ -1,0 +1,229 @@
+"""Execution environments of the local cloud's functions: a process each, warm until its code or its settings change.
+
+The emulator has its own, which end at each update in the middle of what they do, and which wait for each other. Ours
+start beside each other, go on to the end of their invocation with the code that they have, and die at the timeout.
+"""
+
+import hashlib
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Container, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+from zipfile import ZipFile
+
+_INIT_TIMEOUT: Final = 60.0
+"""Seconds that a start may take. AWS gives it ten; two dozen starts at once on two processors need more."""
+_IDLE: Final = 300.0
+"""Seconds that an environment is kept without work."""
+_SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environment", "Role", "Version")
+
+
+@dataclass
+class Ending:
+    """How an invocation ended: the `error` is none if the handler returned."""
+
+    value: Any
+    log: str
+    error: str = ""
+    message: str = ""
+
+
+class Environment:
+    """A process of a function, which takes one event after the other."""
+
+    def __init__(self, config: Mapping[str, Any], code: Path, folder: Path) -> None:
+        self.settings = settings_of(config)
+        self.last_used = time.monotonic()
+        self._timeout = float(config["Timeout"])
+        self._log_path = folder / f"{id(self)}-{time.monotonic_ns()}.log"
+        self._read = 0
+        self._late = False
+        module, _, function = str(config["Handler"]).rpartition(".")
+        variables = config.get("Environment", {}).get("Variables", {})
+        with self._log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(_script(folder))],
+                cwd=code,
+                env={**variables, **_variables(config, code)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._input: IO[str] = self._process.stdin  # type: ignore[assignment]  # is a pipe
+        self._output: IO[str] = self._process.stdout  # type: ignore[assignment]  # is a pipe
+        start = {
+            "code_dir": str(code),
+            "module": module.replace("/", "."),
+            "handler": function,
+            "env": variables,
+            "function_name": config["FunctionName"],
+            "memory": config["MemorySize"],
+            "arn": config["FunctionArn"],
+        }
+        self._start = self._told(start, _INIT_TIMEOUT)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may take another event."""
+        return self._process.poll() is None
+
+    def invoke(self, event: object, context: Mapping[str, Any]) -> Ending:
+        """Let the handler have the event. The process is killed when its time is over."""
+        answer = self._start
+        if answer and answer["status"] == "ready":
+            answer = self._told({"event": event, "ctx": context}, self._timeout)
+        self.last_used = time.monotonic()
+        log = self._new_lines()
+        if answer is None:
+            what, message = "Runtime.ExitError", f"The function's process ended: {self._process.wait()}."
+            if self._late:
+                what, message = "Sandbox.Timedout", f"Task timed out after {self._timeout:.2f} seconds"
+            return Ending(None, f"{log}\n{message}".strip(), what, message)
+        if answer["status"] == "ok":
+            return Ending(answer["result"], log)
+        if self._start and self._start["status"] != "ready":
+            self.end()
+        return Ending(None, f"{log}\n{answer.get('trace', answer['error'])}".strip(), "Unhandled", answer["error"])
+
+    def end(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._input, self._output):
+            with suppress(OSError):
+                pipe.close()
+        self._log_path.unlink(missing_ok=True)
+
+    def _told(self, message: Mapping[str, Any], timeout: float) -> dict[str, Any] | None:
+        """What the process answers; none if it ends, which it does after so many seconds."""
+        killer = threading.Timer(timeout, self._kill_late)
+        killer.start()
+        try:
+            self._input.write(json.dumps(message) + "\n")
+            self._input.flush()
+            for line in self._output:
+                if line.startswith('{"status":'):
+                    answer: dict[str, Any] = json.loads(line)
+                    return answer
+        except OSError:
+            pass
+        finally:
+            killer.cancel()
+        return None
+
+    def _kill_late(self) -> None:
+        self._late = True
+        self._process.kill()
+
+    def _new_lines(self) -> str:
+        with self._log_path.open("rb") as log:
+            log.seek(self._read)
+            lines = log.read()
+        self._read += len(lines)
+        return lines.decode(errors="replace")
+
+
+@dataclass
+class Environments:
+    """Those of all functions: an invocation takes one, and puts it back."""
+
+    folder: Path
+    _idle: dict[str, list[Environment]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, config: Mapping[str, Any], packed: bytes) -> Environment:
+        """A warm one, or a new one. Those with an older code or older settings end."""
+        config, settings = dict(config), settings_of(config)
+        with self._lock:
+            idle = self._idle.pop(_key(config), [])
+            fitting = [one for one in idle if one.settings == settings and one.is_usable]
+            taken = fitting.pop() if fitting else None
+            self._idle[_key(config)] = fitting
+        for one in idle:
+            if one is not taken and one not in fitting:
+                one.end()
+        return taken or Environment(config, _unpacked(packed, self.folder), self.folder)
+
+    def put_back(self, config: Mapping[str, Any], environment: Environment) -> None:
+        """It may have the next event, if it lives and no update came."""
+        if environment.is_usable and environment.settings == settings_of(config):
+            with self._lock:
+                self._idle.setdefault(_key(config), []).append(environment)
+        else:
+            environment.end()
+
+    def sweep(self, functions: Container[str]) -> None:
+        """End those that wait for long, and those of functions that are gone."""
+        latest = time.monotonic() - _IDLE
+        with self._lock:
+            ended = []
+            for key, idle in self._idle.items():
+                ended += [one for one in idle if one.last_used < latest or key.split(":")[0] not in functions]
+                self._idle[key] = [one for one in idle if one not in ended]
+        for one in ended:
+            one.end()
+
+
+def settings_of(config: Mapping[str, Any]) -> str:
+    """What an environment is started with: another one is needed if it changes."""
+    return json.dumps([config.get(name) for name in _SETTINGS], sort_keys=True)
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return f"{config['FunctionName']}:{config['Version']}"
+
+
+def _unpacked(packed: bytes, folder: Path, lock: threading.Lock = threading.Lock()) -> Path:  # noqa: B008 - one for all calls
+    """The code in a folder, unpacked once for all environments."""
+    code = folder / hashlib.sha256(packed).hexdigest()[:20]
+    with lock:
+        if not code.exists():
+            unfinished = code.with_suffix(".unfinished")
+            with ZipFile(io.BytesIO(packed)) as archive:
+                archive.extractall(unfinished)
+            unfinished.rename(code)
+    return code
+
+
+def _script(folder: Path) -> Path:
+    """The emulator's own runtime: it imports the handler, and speaks JSON by the lines of its pipes."""
+    script = folder / "runtime.py"
+    if not script.exists():
+        runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
+        written = folder / f"runtime.{threading.get_ident()}"
+        written.write_text(runtime._PYTHON_WORKER_SCRIPT)  # noqa: SLF001 - it has no public name
+        written.rename(script)
+    return script
+
+
+def _variables(config: Mapping[str, Any], code: Path) -> dict[str, str]:
+    """What Lambda sets itself; AWS is this cloud."""
+    runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ["HOME"],
+        "TMPDIR": os.environ["TMPDIR"],
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{config['Runtime']}",
+        "AWS_LAMBDA_FUNCTION_NAME": config["FunctionName"],
+        "AWS_LAMBDA_FUNCTION_VERSION": config["Version"],
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(config["MemorySize"]),
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_STREAM_NAME": f"[{config['Version']}]{time.monotonic_ns():x}",
+        "LAMBDA_TASK_ROOT": str(code),
+        "_LAMBDA_FUNCTION_ARN": config["FunctionArn"],
+        "_LAMBDA_TIMEOUT": str(config["Timeout"]),
+        **runtime.execution_credentials(config),
+    }
