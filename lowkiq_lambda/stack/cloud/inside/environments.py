@@ -24,6 +24,7 @@ _INIT_TIMEOUT: Final = 60.0
 """Seconds that a start may take. AWS gives it ten; two dozen starts at once on two processors need more."""
 _IDLE: Final = 300.0
 """Seconds that an environment is kept without work."""
+_STARTS_AT_ONCE: Final = 2 * (os.cpu_count() or 1)
 _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environment", "Role", "Version")
 
 
@@ -139,33 +140,53 @@ class Environments:
 
     folder: Path
     _idle: dict[str, list[Environment]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _starting: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self, config: Mapping[str, Any], packed: bytes) -> Environment:
-        """A warm one, or a new one. Those with an older code or older settings end."""
+        """A warm one, or a new one. Those with an older code or older settings end.
+
+        Starts wait for each other beyond some at once, or for a warm one: more would only slow each other down.
+        """
         config, settings = dict(config), settings_of(config)
-        with self._lock:
-            idle = self._idle.pop(_key(config), [])
-            fitting = [one for one in idle if one.settings == settings and one.is_usable]
-            taken = fitting.pop() if fitting else None
-            self._idle[_key(config)] = fitting
-        for one in idle:
-            if one is not taken and one not in fitting:
-                one.end()
-        return taken or Environment(config, _unpacked(packed, self.folder), self.folder)
+        with self._changed:
+            while True:
+                if warm := self._warm(_key(config), settings):
+                    return warm
+                if self._starting < _STARTS_AT_ONCE:
+                    break
+                self._changed.wait()
+            self._starting += 1
+        try:
+            return Environment(config, _unpacked(packed, self.folder), self.folder)
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
 
     def put_back(self, config: Mapping[str, Any], environment: Environment) -> None:
         """It may have the next event, if it lives and no update came."""
         if environment.is_usable and environment.settings == settings_of(config):
-            with self._lock:
+            with self._changed:
                 self._idle.setdefault(_key(config), []).append(environment)
+                self._changed.notify_all()
         else:
             environment.end()
+
+    def _warm(self, key: str, settings: str) -> Environment | None:
+        fitting = []
+        for one in self._idle.pop(key, []):
+            if one.settings == settings and one.is_usable:
+                fitting.append(one)
+            else:
+                one.end()
+        self._idle[key] = fitting
+        return fitting.pop() if fitting else None
 
     def sweep(self, functions: Container[str]) -> None:
         """End those that wait for long, and those of functions that are gone."""
         latest = time.monotonic() - _IDLE
-        with self._lock:
+        with self._changed:
             ended = []
             for key, idle in self._idle.items():
                 ended += [one for one in idle if one.last_used < latest or key.split(":")[0] not in functions]

@@ -86,6 +86,8 @@ class Invocations:
             "invoked_function_arn": config["FunctionArn"],
             "depth": self._svc._invoke_depth.get(),  # noqa: SLF001 - as above
         }
+        at_once = self._svc.executions_in_flight()[1][self._svc._inflight_key(config)]  # noqa: SLF001 - as above
+        self._metrics.add("AWS/Lambda", "ConcurrentExecutions", at_once, {"FunctionName": config["FunctionName"]})
         try:
             environment = self._environments.take(config, function["code_zip"])
             ending = environment.invoke(event, context)
