@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import redis
 
@@ -39,7 +40,7 @@ lost, done out of order, or done twice at once. It ends with 0 if none was.
 def main() -> None:
     """Read the command line, run, and exit."""
     parser = argparse.ArgumentParser(prog="python -m local.trial", description=_DESCRIPTION)
-    parser.add_argument("--seconds", type=int, default=180, help="for how long jobs are pushed (default: 180)")
+    parser.add_argument("--seconds", type=int, default=180, help="for how long jobs are pushed, beside the time of the acts themselves (default: 180)")
     parser.add_argument("--packages", type=Path, help="a folder of the app's packages that were built before")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lowkiq-trial-") as folder:
@@ -70,19 +71,19 @@ def tried(cloud: LocalCloud, redis_url: str, packages: Path, folder: Path, secon
             started_at = time.monotonic()
             acts: list[tuple[float, str, Callable[[], object]]] = [
                 (0.1, f"{SHARDS} drains at once", trial.drain_all),
-                (0.2, "deployed release 2", lambda: trial.deploy(2)),
-                (0.4, "throttled the drains to 1", lambda: trial.throttle(1)),
-                (0.55, "ended the throttle", lambda: trial.throttle(SHARDS)),
-                (0.65, "rotated the password", trial.rotate),
-                (0.8, "rolled back to release 1", lambda: trial.deploy(1)),
+                (0.1, "deployed release 2", lambda: trial.deploy(2)),
+                (0.2, "throttled the drains to 1", lambda: trial.throttle(1)),
+                (0.15, "ended the throttle", lambda: trial.throttle(SHARDS)),
+                (0.1, "rotated the password", trial.rotate),
+                (0.15, "rolled back to release 1", lambda: trial.deploy(1)),
             ]
-            for part, what, act in acts:
-                time.sleep(max(0.0, started_at + part * seconds - time.monotonic()))
+            for rest, what, act in acts:
+                time.sleep(rest * seconds)
                 act_at = time.monotonic()
                 act()
                 now = time.monotonic()
                 _say(f"{act_at - started_at:6.1f} s  {what}, in {now - act_at:.1f} s")
-            time.sleep(max(0.0, started_at + seconds - time.monotonic()))
+            time.sleep((1 - sum(rest for rest, _, _ in acts)) * seconds)
             pushed_for = time.monotonic() - started_at
         with trial.starting_drains():
             verdict = trial.verdict(pushing.accepted, ledger)
@@ -203,7 +204,8 @@ class _Trial:
         user, password = f"trial-{secrets.token_hex(3)}", secrets.token_hex(12)
         self._admin.execute_command("ACL", "SETUSER", user, "on", f">{password}", "~*", "&*", "+@all")
         self._users.append(user)
-        return self.deployment.keep_secret(f"redis://{user}:{password}@{self._url.rpartition('@')[2]}", "redis")
+        server = urlsplit(self._url)
+        return self.deployment.keep_secret(f"redis://{user}:{password}@{server.hostname}:{server.port}/0", "redis")
 
     def _sum(self, metric: str) -> float:
         return float(sum(point["Sum"] for point in self._points(metric, "Sum")))

@@ -157,7 +157,10 @@ def running_cloud(shop: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="packages hold what runs on Lambda, which is Linux")
 @pytest.mark.timeout(600)
 def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: Path) -> None:
-    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all."""
+    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all.
+
+    The same command from another terminal deploys into the cloud that runs.
+    """
     log = tmp_path / "log"
     with running_cloud(shop, log) as process:
         eventually(lambda: process.poll() is not None or "\nCtrl-C ends it" in log.read_text(), 300, "the stack")
@@ -166,6 +169,12 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         app.core.configure(redis_url=url)
         app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100, merge="max")(print)
         before = app.operate.metrics()["SyncOrder"].payloads
+        again = run(
+            shop,
+            shop / ".venv/bin/lowkiq",
+            *("stack", "cloud", "--parameter", "Inbox=fifo", "--parameter", "HistoryDays=7"),
+            settings={"LOWKIQ_TEST_CLOUD": str(cloud_program())},
+        )
         run(shop, ".venv/bin/lowkiq", *PUSH, settings=EMBEDDED)
 
         eventually(lambda: app.operate.metrics()["SyncOrder"].payloads == before + 1, 200, "the schedule's drain")
@@ -173,7 +182,9 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         process.send_signal(signal.SIGINT)
         code = process.wait(60)
 
+    assert "built and deployed again" in again
     assert (0, "the cloud is gone") == (code, log.read_text().splitlines()[-1])
+    assert not (shop / ".lowkiq" / "cloud.json").exists()
 
 
 @pytest.mark.nightly("test_package builds functions in each check")

@@ -25,6 +25,7 @@ _INIT_TIMEOUT: Final = 60.0
 _IDLE: Final = 300.0
 """Seconds that an environment is kept without work."""
 _STARTS_AT_ONCE: Final = 2 * (os.cpu_count() or 1)
+_NICE: Final = 5
 _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environment", "Role", "Version")
 
 
@@ -60,6 +61,9 @@ class Environment:
                 stderr=log,
                 text=True,
             )
+        # On AWS functions take nothing from the services that they call.
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
         self._input: IO[str] = self._process.stdin  # type: ignore[assignment]  # is a pipe
         self._output: IO[str] = self._process.stdout  # type: ignore[assignment]  # is a pipe
         start = {
