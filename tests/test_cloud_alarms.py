@@ -15,7 +15,7 @@ PROGRAM = """
 import importlib, json, sys, time
 
 sys.path.append(sys.argv[1])
-metrics = importlib.import_module("inside.metrics").Metrics()
+metrics = importlib.import_module("inside.metrics").CloudMetrics()
 watch = importlib.import_module("inside.watching").Watch(metrics)
 watch.install()
 provisioners = importlib.import_module("ministack.services.cloudformation.provisioners")

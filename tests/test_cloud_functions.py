@@ -43,7 +43,7 @@ def packed(release: int) -> bytes:
     return archive.getvalue()
 
 
-class Function:
+class CloudFunction:
     """A function of the cloud, and a folder for what its invocations wait for and write."""
 
     def __init__(self, cloud: LocalCloud, folder: Path) -> None:
@@ -83,9 +83,9 @@ class Function:
 
 
 @pytest.fixture
-def function(cloud: LocalCloud, tmp_path: Path) -> Iterator[Function]:
+def function(cloud: LocalCloud, tmp_path: Path) -> Iterator[CloudFunction]:
     """One for each test."""
-    made = Function(cloud, tmp_path)
+    made = CloudFunction(cloud, tmp_path)
     yield made
     made.client.delete_function(FunctionName=made.name)
 
@@ -97,7 +97,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def test_an_update_ends_no_invocation(function: Function, pool: ThreadPoolExecutor) -> None:
+def test_an_update_ends_no_invocation(function: CloudFunction, pool: ThreadPoolExecutor) -> None:
     """The one under way goes on with the code that it has; the next one has the new code."""
     old = pool.submit(function.invoke, function.event("old", until=function.allow("gate")))
     eventually(lambda: function.is_there("old.began"), what="the first invocation")
@@ -110,13 +110,12 @@ def test_an_update_ends_no_invocation(function: Function, pool: ThreadPoolExecut
     assert 2 == function.invoke(function.event("again"))["release"]
 
 
-def test_invocations_have_environments_of_their_own(function: Function, pool: ThreadPoolExecutor) -> None:
+def test_invocations_have_environments_of_their_own(function: CloudFunction, pool: ThreadPoolExecutor) -> None:
     """So many at once, so many processes; later ones are warm."""
     gate = function.allow("gate")
     names = [f"at-once-{number}" for number in range(4)]
     running: list[Future[Any]] = [pool.submit(function.invoke, function.event(name, until=gate)) for name in names]
-    for name in names:
-        eventually(lambda name=name: function.is_there(f"{name}.began"), what=name)
+    eventually(lambda: all(function.is_there(f"{name}.began") for name in names), what="four invocations at once")
     function.open_gate("gate")
 
     pids = {each.result()["pid"] for each in running}
@@ -125,7 +124,7 @@ def test_invocations_have_environments_of_their_own(function: Function, pool: Th
     assert function.invoke(function.event("later"))["pid"] in pids
 
 
-def test_a_start_that_finds_no_concurrency_waits(function: Function, pool: ThreadPoolExecutor) -> None:
+def test_a_start_that_finds_no_concurrency_waits(function: CloudFunction, pool: ThreadPoolExecutor) -> None:
     """An event that nobody waits for is tried again, and counts as no failure; a caller is refused at once."""
     function.client.put_function_event_invoke_config(FunctionName=function.name, MaximumRetryAttempts=0)
     function.client.put_function_concurrency(FunctionName=function.name, ReservedConcurrentExecutions=1)
@@ -142,7 +141,7 @@ def test_a_start_that_finds_no_concurrency_waits(function: Function, pool: Threa
     eventually(lambda: function.is_there("second"), what="the event that was refused")
 
 
-def test_an_event_that_fails_is_told_of(cloud: LocalCloud, function: Function) -> None:
+def test_an_event_that_fails_is_told_of(cloud: LocalCloud, function: CloudFunction) -> None:
     """It goes where the function's settings say, after its last try."""
     queue = cloud.client("sqs").create_queue(QueueName=f"failed-{uuid4().hex}")["QueueUrl"]
     function.client.put_function_event_invoke_config(
@@ -163,7 +162,7 @@ def test_an_event_that_fails_is_told_of(cloud: LocalCloud, function: Function) -
     cloud.client("sqs").delete_queue(QueueUrl=queue)
 
 
-def test_a_process_that_exits_fails_its_invocation_alone(function: Function) -> None:
+def test_a_process_that_exits_fails_its_invocation_alone(function: CloudFunction) -> None:
     """As does one that takes too long, which is killed; the next invocation has another process."""
     function.client.update_function_configuration(FunctionName=function.name, Timeout=1)
 
@@ -175,7 +174,7 @@ def test_a_process_that_exits_fails_its_invocation_alone(function: Function) -> 
     assert 1 == function.invoke(function.event("next"))["release"]
 
 
-def test_all_lines_of_an_invocation_are_in_its_log(cloud: LocalCloud, function: Function) -> None:
+def test_all_lines_of_an_invocation_are_in_its_log(cloud: LocalCloud, function: CloudFunction) -> None:
     """Also the last ones, when the answer is there."""
     function.invoke(function.event("logged"))
 

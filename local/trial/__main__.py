@@ -40,7 +40,7 @@ lost, done out of order, or done twice at once. It ends with 0 if none was.
 def main() -> None:
     """Read the command line, run, and exit."""
     parser = argparse.ArgumentParser(prog="python -m local.trial", description=_DESCRIPTION)
-    parser.add_argument("--seconds", type=int, default=180, help="for how long jobs are pushed, beside the time of the acts themselves (default: 180)")
+    parser.add_argument("--seconds", type=int, default=180, help="beside the acts themselves (default: 180)")
     parser.add_argument("--packages", type=Path, help="a folder of the app's packages that were built before")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lowkiq-trial-") as folder:

@@ -10,12 +10,16 @@ from lowkiq_lambda.stack.cloud.parameters import parameters_of
 from lowkiq_lambda.stack.cloud.project_cloud import StackProject, deploy_again
 from tests.kit.servers.ports import free_port
 
-OF_AWS = """
+OVERRIDES = (
+    "Runtime=python3.13 RedisUrl=rediss://prod Inbox=fifo MemorySize=256 Release='a b' SubnetIds=subnet-1 "
+    "AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:pager "
+    "RedisSecretArn=arn:aws:secretsmanager:eu-west-1:123456789012:secret:redis"
+)
+OF_AWS = f"""
 [default.global.parameters]
 parameter_overrides = "Inbox=standard"
 [default.deploy.parameters]
-parameter_overrides = "Runtime=python3.13 RedisUrl=rediss://prod Inbox=fifo AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:pager \
-SubnetIds=subnet-1 RedisSecretArn=arn:aws:secretsmanager:eu-west-1:123456789012:secret:redis MemorySize=256 Release='a b'"
+parameter_overrides = "{OVERRIDES}"
 """
 
 

@@ -54,4 +54,4 @@ def test_each_fault_is_found() -> None:
     overlapping = judged({"a": 2}, rows(start("a", "1", 1), start("a", "2", 2), end("a", "2"), end("a", "1")))
 
     assert [(2, 0, 0, 0), (0, 1, 0, 1), (0, 0, 1, 0)] == [found(each) for each in (lost, skipped, overlapping)]
-    assert not (lost.is_good or skipped.is_good or overlapping.is_good)
+    assert {False} == {each.is_good for each in (lost, skipped, overlapping)}

@@ -1,4 +1,4 @@
-"""What CloudWatch makes of an alarm's definition and a series of minutes, by its documentation.
+"""The states of an alarm by its definition and a series of minutes, as CloudWatch's documentation has them.
 
 CloudWatch looks further back than the periods that an alarm evaluates, and takes the newest points that are there in
 place of missing ones; how far is not promised. `further` is by how many points. An alarm should ring alike for any.
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 Series: TypeAlias = Sequence[float | None]
 """A value for each minute; None where nothing was published."""
 Recorded: TypeAlias = Series | Mapping[str, Series]
-"""Of an alarm on several metrics at once, those of each by its id; of one that is not given, nothing was published."""
+"""Of an alarm on several metrics at once, those of each by its id; of one that is left out, nothing was published."""
 
 _BREACHES: Final = {
     "GreaterThanThreshold": lambda value, threshold: value > threshold,
@@ -24,21 +24,21 @@ _MISSING: Final = {"breaching": "ALARM", "notBreaching": "OK", "missing": "INSUF
 def states(alarm: Mapping[str, Any], minutes: Recorded, parameters: Mapping[str, Any], further: int = 0) -> list[str]:
     """The state after each period; a new alarm is in INSUFFICIENT_DATA before the first."""
     evaluated = int(alarm["EvaluationPeriods"])
-    wanted, threshold = int(alarm.get("DatapointsToAlarm", evaluated)), alarm["Threshold"]
+    needed, threshold = int(alarm.get("DatapointsToAlarm", evaluated)), alarm["Threshold"]
     limit = float(parameters[threshold["Ref"]] if isinstance(threshold, dict) else threshold)
     points = _points(alarm, minutes, parameters)
-    found = ["INSUFFICIENT_DATA"]
+    history = ["INSUFFICIENT_DATA"]
     for end in range(1, len(points) + 1):
         there = [point for point in points[max(0, end - evaluated - further) : end] if point is not None]
         newest = there[-evaluated:]
         breaching = sum(_BREACHES[alarm["ComparisonOperator"]](point, limit) for point in newest)
-        found.append(_state(alarm["TreatMissingData"], found[-1], breaching, len(newest), (wanted, evaluated)))
-    return found
+        history.append(_state(alarm["TreatMissingData"], history[-1], breaching, len(newest), (needed, evaluated)))
+    return history
 
 
-def _state(missing: str, before: str, breaching: int, there: int, wanted: tuple[int, int]) -> str:
+def _state(missing: str, before: str, breaching: int, there: int, needed: tuple[int, int]) -> str:
     """By the tables of "Configuring how CloudWatch alarms treat missing data"."""
-    to_alarm, evaluated = wanted
+    to_alarm, evaluated = needed
     if missing == "ignore" and breaching == there < to_alarm:
         return before
     if not there:
@@ -48,7 +48,7 @@ def _state(missing: str, before: str, breaching: int, there: int, wanted: tuple[
 
 
 def computed(expression: str, **values: float) -> float:
-    """What metric math makes of single points; a metric without a point is not given."""
+    """The value of metric math for single points; a metric without a point is left out."""
 
     def filled(name: str, default: float) -> float:
         return values.get(name, default)
@@ -68,9 +68,9 @@ def _points(alarm: Mapping[str, Any], minutes: Recorded, parameters: Mapping[str
         return list(_of_periods(one, int(alarm["Period"]) // 60, alarm["Statistic"]))
     measured = {one["Id"]: one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one}
     (returned,) = [one for one in alarm["Metrics"] if one.get("ReturnData", True)]
-    given = minutes if isinstance(minutes, Mapping) else {returned["Id"]: minutes}
-    stats = {name: (int(measured[name]["Period"]) // 60, measured[name]["Stat"]) for name in given}
-    each = {name: list(_of_periods(one, *stats[name])) for name, one in given.items()}
+    series = minutes if isinstance(minutes, Mapping) else {returned["Id"]: minutes}
+    stats = {name: (int(measured[name]["Period"]) // 60, measured[name]["Stat"]) for name in series}
+    each = {name: list(_of_periods(one, *stats[name])) for name, one in series.items()}
     expression = _text(returned.get("Expression", returned["Id"]), parameters)
     return [_computed(expression, dict(zip(each, points, strict=True))) for points in zip(*each.values(), strict=True)]
 
@@ -85,7 +85,7 @@ def _computed(expression: str, points: Mapping[str, float | None]) -> float | No
 def _text(expression: str | Mapping[str, str], parameters: Mapping[str, Any]) -> str:
     if isinstance(expression, str):
         return expression
-    return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), expression["Fn::Sub"])
+    return re.sub(r"\$\{(\w+)\}", lambda name: str(parameters[name[1]]), expression["Fn::Sub"])
 
 
 def _of_periods(minutes: Series, width: int, statistic: str) -> Iterator[float | None]:

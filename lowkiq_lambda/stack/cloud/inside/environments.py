@@ -30,7 +30,7 @@ _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environme
 
 
 @dataclass
-class Ending:
+class InvocationEnding:
     """How an invocation ended: the `error` is none if the handler returned."""
 
     value: Any
@@ -39,7 +39,7 @@ class Ending:
     message: str = ""
 
 
-class Environment:
+class ExecutionEnvironment:
     """A process of a function, which takes one event after the other."""
 
     def __init__(self, config: Mapping[str, Any], code: Path, folder: Path) -> None:
@@ -82,7 +82,7 @@ class Environment:
         """Whether it may take another event."""
         return self._process.poll() is None
 
-    def invoke(self, event: object, context: Mapping[str, Any]) -> Ending:
+    def invoke(self, event: object, context: Mapping[str, Any]) -> InvocationEnding:
         """Let the handler have the event. The process is killed when its time is over."""
         answer = self._start
         if answer and answer["status"] == "ready":
@@ -93,12 +93,14 @@ class Environment:
             what, message = "Runtime.ExitError", f"The function's process ended: {self._process.wait()}."
             if self._late:
                 what, message = "Sandbox.Timedout", f"Task timed out after {self._timeout:.2f} seconds"
-            return Ending(None, f"{log}\n{message}".strip(), what, message)
+            return InvocationEnding(None, f"{log}\n{message}".strip(), what, message)
         if answer["status"] == "ok":
-            return Ending(answer["result"], log)
+            return InvocationEnding(answer["result"], log)
         if self._start and self._start["status"] != "ready":
             self.end()
-        return Ending(None, f"{log}\n{answer.get('trace', answer['error'])}".strip(), "Unhandled", answer["error"])
+        return InvocationEnding(
+            None, f"{log}\n{answer.get('trace', answer['error'])}".strip(), "Unhandled", answer["error"]
+        )
 
     def end(self) -> None:
         """Kill the process."""
@@ -110,7 +112,7 @@ class Environment:
         self._log_path.unlink(missing_ok=True)
 
     def _told(self, message: Mapping[str, Any], timeout: float) -> dict[str, Any] | None:
-        """What the process answers; none if it ends, which it does after so many seconds."""
+        """The answer of the process; none if it ends, which it does after so many seconds."""
         killer = threading.Timer(timeout, self._kill_late)
         killer.start()
         try:
@@ -143,11 +145,11 @@ class Environments:
     """Those of all functions: an invocation takes one, and puts it back."""
 
     folder: Path
-    _idle: dict[str, list[Environment]] = field(default_factory=dict)
+    _idle: dict[str, list[ExecutionEnvironment]] = field(default_factory=dict)
     _starting: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def take(self, config: Mapping[str, Any], packed: bytes) -> Environment:
+    def take(self, config: Mapping[str, Any], packed: bytes) -> ExecutionEnvironment:
         """A warm one, or a new one. Those with an older code or older settings end.
 
         Starts wait for each other beyond some at once, or for a warm one: more would only slow each other down.
@@ -162,13 +164,13 @@ class Environments:
                 self._changed.wait()
             self._starting += 1
         try:
-            return Environment(config, _unpacked(packed, self.folder), self.folder)
+            return ExecutionEnvironment(config, _unpacked(packed, self.folder), self.folder)
         finally:
             with self._changed:
                 self._starting -= 1
                 self._changed.notify_all()
 
-    def put_back(self, config: Mapping[str, Any], environment: Environment) -> None:
+    def put_back(self, config: Mapping[str, Any], environment: ExecutionEnvironment) -> None:
         """It may have the next event, if it lives and no update came."""
         if environment.is_usable and environment.settings == settings_of(config):
             with self._changed:
@@ -177,7 +179,7 @@ class Environments:
         else:
             environment.end()
 
-    def _warm(self, key: str, settings: str) -> Environment | None:
+    def _warm(self, key: str, settings: str) -> ExecutionEnvironment | None:
         fitting = []
         for one in self._idle.pop(key, []):
             if one.settings == settings and one.is_usable:
@@ -200,7 +202,7 @@ class Environments:
 
 
 def settings_of(config: Mapping[str, Any]) -> str:
-    """What an environment is started with: another one is needed if it changes."""
+    """The settings that an environment starts with: if they change, another one is needed."""
     return json.dumps([config.get(name) for name in _SETTINGS], sort_keys=True)
 
 
@@ -232,7 +234,7 @@ def _script(folder: Path) -> Path:
 
 
 def _variables(config: Mapping[str, Any], code: Path) -> dict[str, str]:
-    """What Lambda sets itself; AWS is this cloud."""
+    """The variables that Lambda sets itself; AWS is this cloud."""
     runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
     return {
         "PATH": os.environ["PATH"],

@@ -237,7 +237,7 @@ def main() -> None:
     """Run the cloud on GATEWAY_PORT, for those who have AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."""
     sys.path.append(str(Path(__file__).parents[1]))
     cloud: Any = importlib.import_module("ministack.app")
-    metrics = importlib.import_module("inside.metrics").Metrics()
+    metrics = importlib.import_module("inside.metrics").CloudMetrics()
     folder = Path(os.environ["HOME"]) / "functions"
     folder.mkdir(exist_ok=True)
     importlib.import_module("inside.invocations").Invocations(folder, metrics).install()

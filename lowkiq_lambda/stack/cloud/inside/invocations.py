@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from .environments import Ending, Environments
-from .metrics import Metrics
+from .environments import Environments, InvocationEnding
+from .metrics import CloudMetrics
 
 Function: TypeAlias = dict[str, Any]
 """As the emulator keeps it: `config`, `code_zip` and more."""
@@ -34,7 +34,7 @@ logger = logging.getLogger("lowkiq")
 class Invocations:
     """Takes the place of parts of `lambda_svc`, the emulator's module."""
 
-    def __init__(self, folder: Path, metrics: Metrics) -> None:
+    def __init__(self, folder: Path, metrics: CloudMetrics) -> None:
         self._svc: Any = importlib.import_module("ministack.services.lambda_svc")
         self._metrics = metrics
         self._environments = Environments(folder)
@@ -65,7 +65,7 @@ class Invocations:
         def created(logical_id: str, properties: Mapping[str, Any], *rest: Any) -> Any:  # noqa: ANN401 - as it is called
             return self._reserve(create(logical_id, properties, *rest), properties)
 
-        def updated(name: str, old: Any, properties: Mapping[str, Any], *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as above
+        def updated(name: str, old: Any, properties: Mapping[str, Any], *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as the emulator has it
             return self._reserve(update(name, old, properties, *rest, **more), properties)
 
         handlers.update(create=created, update=updated)
@@ -76,7 +76,7 @@ class Invocations:
         self,
         function: Function,
         config: Mapping[str, Any],
-        event: Any,  # noqa: ANN401 - JSON
+        event: Any,  # noqa: ANN401 - an event is JSON
         request_id: str,
         started: float,
     ) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Invocations:
             ending = environment.invoke(event, context)
             self._environments.put_back(config, environment)
         except OSError as error:
-            ending = Ending(None, str(error), "Runtime.ExitError", str(error))
+            ending = InvocationEnding(None, str(error), "Runtime.ExitError", str(error))
         taken = (time.time() - started) * 1_000
         self._svc._emit_lambda_logs(function, request_id, ending.log, bool(ending.error), int(taken))  # noqa: SLF001 - as above
         self._metrics.add_invocation(config["FunctionName"], taken, event, failed=bool(ending.error))
@@ -106,7 +106,7 @@ class Invocations:
             result |= {"error": True}
         return result
 
-    def start(self, function: Function, event: Any) -> None:  # noqa: ANN401 - JSON
+    def start(self, function: Function, event: Any) -> None:  # noqa: ANN401 - an event is JSON
         """Take an event that nobody waits for."""
         copied = contextvars.copy_context()
         threading.Thread(target=copied.run, args=(self._try_until_done, function, event), daemon=True).start()
@@ -118,7 +118,7 @@ class Invocations:
         number = reserved["ReservedConcurrentExecutions"] if isinstance(reserved, dict) else reserved
         return None if number is None else int(number)
 
-    def _try_until_done(self, function: Function, event: Any) -> None:  # noqa: ANN401 - JSON
+    def _try_until_done(self, function: Function, event: Any) -> None:  # noqa: ANN401 - an event is JSON
         """Tries again what failed, and as long as its age allows what was refused; then the failure's destination."""
         config = function["config"]
         name, _, qualifier = config["FunctionArn"].partition(":function:")[2].partition(":")
@@ -190,7 +190,7 @@ class Invocations:
                 time.sleep(_STREAM_REST)
 
 
-def _is_partial_of_stream(event: Any, answer: Any) -> bool:  # noqa: ANN401 - JSON
+def _is_partial_of_stream(event: Any, answer: Any) -> bool:  # noqa: ANN401 - an event is JSON
     records = event.get("Records") if isinstance(event, dict) else None
     of_stream = bool(records) and isinstance(records, list) and records[0].get("eventSource") == "aws:dynamodb"
     return of_stream and isinstance(answer, dict) and bool(answer.get("batchItemFailures"))

@@ -10,7 +10,7 @@ _MINUTE: Final = 60
 _STATISTICS: Final[Mapping[str, Callable[[list[float]], float]]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
 
 
-class Metrics:
+class CloudMetrics:
     """Writes into the emulator's CloudWatch, which keeps points and answers who asks for them."""
 
     def __init__(self) -> None:
@@ -20,8 +20,8 @@ class Metrics:
         """A point of now."""
         self._watch.record_metric(namespace, name, value, "None", dict(dimensions))
 
-    def add_invocation(self, function: str, milliseconds: float, event: Any, *, failed: bool) -> None:  # noqa: ANN401 - JSON
-        """What Lambda measures of an invocation, and of the stream that its event is of."""
+    def add_invocation(self, function: str, milliseconds: float, event: Any, *, failed: bool) -> None:  # noqa: ANN401 - an event is JSON
+        """The points of an invocation, and of the stream that its event is of."""
         dimensions = {"FunctionName": function}
         self.add("AWS/Lambda", "Invocations", 1, dimensions)
         self.add("AWS/Lambda", "Errors", int(failed), dimensions)
@@ -37,7 +37,7 @@ class Metrics:
                     self.add(namespace, name, value, dimensions)
 
     def add_queues(self) -> None:
-        """What SQS measures of each queue by the minute, for the minute that has just ended."""
+        """The points of each queue, for the minute that has just ended."""
         service: Any = importlib.import_module("ministack.services.sqs")
         now = time.time()
         for url, queue in list(service._queues.items()):  # noqa: SLF001 - it has no public name
@@ -63,7 +63,7 @@ class Metrics:
         return [_STATISTICS[statistic](minutes[at]) if at in minutes else None for at in range(first, end)]
 
 
-def _changed_at(event: Any) -> Iterator[float]:  # noqa: ANN401 - JSON
+def _changed_at(event: Any) -> Iterator[float]:  # noqa: ANN401 - an event is JSON
     records = event.get("Records") if isinstance(event, dict) else None
     if records and isinstance(records, list) and records[-1].get("eventSource") == "aws:dynamodb":
         yield float(records[-1]["dynamodb"]["ApproximateCreationDateTime"])

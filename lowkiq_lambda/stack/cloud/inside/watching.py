@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .alarms import states
-from .metrics import Metrics
+from .metrics import CloudMetrics
 
 _MINUTE: Final = 60
 _LATE: Final = 3.0
@@ -25,7 +25,7 @@ logger = logging.getLogger("lowkiq")
 class Watch:
     """Takes the place of the emulator's evaluation."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: CloudMetrics) -> None:
         self._metrics = metrics
         self._cloudwatch: Any = importlib.import_module("ministack.services.cloudwatch")
         self._responses: Any = importlib.import_module("ministack.core.responses")
