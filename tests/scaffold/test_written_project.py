@@ -29,6 +29,7 @@ MACHINE: Final = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86
 HERE: Final = f"python3.{sys.version_info[1]}-{MACHINE}"
 
 EMBEDDED: Final = {"LOWKIQ_ENV": "development", "LOWKIQ_REDIS_URL": "embedded:"}
+ALARM: Final = "\nalarm        lowkiq-local-SilenceAlarm"
 PUSH: Final = ("push", "SyncOrder", "17", '{"status": "paid"}')
 
 pytestmark = [pytest.mark.xdist_group("first_hour"), pytest.mark.timeout(300)]
@@ -169,20 +170,19 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         app.core.configure(redis_url=url)
         app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100, merge="max")(print)
         before = app.operate.metrics()["SyncOrder"].payloads
-        again = run(
-            shop,
-            shop / ".venv/bin/lowkiq",
-            *("stack", "cloud", "--parameter", "Inbox=fifo", "--parameter", "HistoryDays=7"),
-            settings={"LOWKIQ_TEST_CLOUD": str(cloud_program())},
-        )
+        deploy = (shop / ".venv/bin/lowkiq", "stack", "cloud", "--parameter")
+        again = run(shop, *deploy, "Inbox=fifo", "--parameter", "HistoryDays=7")
+        refused = run(shop, *deploy, "Inbox=perhaps", code=1)
         run(shop, ".venv/bin/lowkiq", *PUSH, settings=EMBEDDED)
 
         eventually(lambda: app.operate.metrics()["SyncOrder"].payloads == before + 1, 200, "the schedule's drain")
         assert 0 == app.operate.metrics()["SyncOrder"].length
+        eventually(lambda: ALARM in log.read_text(), 200, "the alarm that rings until the first housekeeping runs")
         process.send_signal(signal.SIGINT)
         code = process.wait(60)
 
     assert "built and deployed again" in again
+    assert "Inbox" in refused.splitlines()[-1]
     assert (0, "the cloud is gone") == (code, log.read_text().splitlines()[-1])
     assert not (shop / ".lowkiq" / "cloud.json").exists()
 

@@ -106,7 +106,8 @@ def running(project: StackProject, words: Sequence[str], say: Callable[[str], No
             del own["ShardIndexes"]
         started_at = time.monotonic()
         _build_and_upload(deployment, code)
-        deployment.create(**own | _with_redis(deployment, parameters, server.url))
+        with _refusals():
+            deployment.create(**own | _with_redis(deployment, parameters, server.url))
         say(f"stack        {STACK}, built and deployed in {time.monotonic() - started_at:.1f} s")
         say(f"dashboard    {deployment.dashboard_url}  (password {password})")
         access = _Access(cloud.port, cloud.key, cloud.secret)
@@ -128,10 +129,21 @@ def deploy_again(project: StackProject, words: Sequence[str], say: Callable[[str
     deployment = Deployment(cloud, STACK, project.template)
     started_at = time.monotonic()
     _build_and_upload(deployment, project.code)
-    with open_embedded(data) as server:
+    with open_embedded(data) as server, _refusals():
         deployment.update(**_with_redis(deployment, parameters, server.url))
     say(f"stack        {STACK}, built and deployed again in {time.monotonic() - started_at:.1f} s")
     return Deployed(cloud, deployment)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Makes a sentence for the user of CloudFormation's refusal of a value."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - as boto3 in `CloudAccess.client`
+
+    try:
+        yield
+    except ClientError as error:
+        raise DeploymentFailed(str(error)) from None
 
 
 class _Access(NamedTuple):

@@ -27,6 +27,7 @@ _IDLE: Final = 300.0
 _STARTS_AT_ONCE: Final = 2 * (os.cpu_count() or 1)
 _NICE: Final = 5
 _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environment", "Role", "Version")
+_UNPACKING: Final = threading.Lock()
 
 
 @dataclass
@@ -210,10 +211,10 @@ def _key(config: Mapping[str, Any]) -> str:
     return f"{config['FunctionName']}:{config['Version']}"
 
 
-def _unpacked(packed: bytes, folder: Path, lock: threading.Lock = threading.Lock()) -> Path:  # noqa: B008 - one for all calls
+def _unpacked(packed: bytes, folder: Path) -> Path:
     """The code in a folder, unpacked once for all environments."""
     code = folder / hashlib.sha256(packed).hexdigest()[:20]
-    with lock:
+    with _UNPACKING:
         if not code.exists():
             unfinished = code.with_suffix(".unfinished")
             with ZipFile(io.BytesIO(packed)) as archive:
@@ -228,7 +229,7 @@ def _script(folder: Path) -> Path:
     if not script.exists():
         runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
         written = folder / f"runtime.{threading.get_ident()}"
-        written.write_text(runtime._PYTHON_WORKER_SCRIPT)  # noqa: SLF001 - it has no public name
+        written.write_text(runtime._PYTHON_WORKER_SCRIPT)
         written.rename(script)
     return script
 

@@ -38,34 +38,34 @@ class Invocations:
         self._svc: Any = importlib.import_module("ministack.services.lambda_svc")
         self._metrics = metrics
         self._environments = Environments(folder)
-        self._poll_streams: Callable[[], bool] = self._svc._poll_dynamodb_streams  # noqa: SLF001 - it has no public names
+        self._poll_streams: Callable[[], bool] = self._svc._poll_dynamodb_streams
 
     def install(self) -> None:
         """From now on functions run here."""
-        self._svc._execute_function_dispatch = self.execute  # noqa: SLF001 - as above
+        self._svc._execute_function_dispatch = self.execute
         self._svc.invoke_async_with_retry = self.start
-        self._svc._reserved_concurrency = self.reserved  # noqa: SLF001 - as above
-        self._svc._emit_lambda_metrics = self._count_refusal  # noqa: SLF001 - as above
+        self._svc._reserved_concurrency = self.reserved
+        self._svc._emit_lambda_metrics = self._count_refusal
         # The emulator polls everything in one thread, which a stream's invocation holds.
-        self._svc._poll_dynamodb_streams = lambda: False  # noqa: SLF001 - as above
+        self._svc._poll_dynamodb_streams = lambda: False
         events: Any = importlib.import_module("ministack.services.eventbridge")
-        events._dispatch_to_lambda = self._start_by_event  # noqa: SLF001 - as above
+        events._dispatch_to_lambda = self._start_by_event
         queues: Any = importlib.import_module("ministack.services.sqs")
-        delete = queues._delete_messages_for_esm  # noqa: SLF001 - as above
+        delete = queues._delete_messages_for_esm
 
         def deleted(url: str, handles: set[str]) -> None:
             delete(url, handles)
             self._metrics.add("AWS/SQS", "NumberOfMessagesDeleted", len(handles), {"QueueName": url.rpartition("/")[2]})
 
-        queues._delete_messages_for_esm = deleted  # noqa: SLF001 - as above
+        queues._delete_messages_for_esm = deleted
         provisioners: Any = importlib.import_module("ministack.services.cloudformation.provisioners")
-        handlers = provisioners._RESOURCE_HANDLERS["AWS::Lambda::Function"]  # noqa: SLF001 - as above
+        handlers = provisioners._RESOURCE_HANDLERS["AWS::Lambda::Function"]
         create, update = handlers["create"], handlers["update"]
 
-        def created(logical_id: str, properties: Mapping[str, Any], *rest: Any) -> Any:  # noqa: ANN401 - as it is called
+        def created(logical_id: str, properties: Mapping[str, Any], *rest: Any) -> Any:
             return self._reserve(create(logical_id, properties, *rest), properties)
 
-        def updated(name: str, old: Any, properties: Mapping[str, Any], *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as the emulator has it
+        def updated(name: str, old: Any, properties: Mapping[str, Any], *rest: Any, **more: Any) -> Any:
             return self._reserve(update(name, old, properties, *rest, **more), properties)
 
         handlers.update(create=created, update=updated)
@@ -76,7 +76,7 @@ class Invocations:
         self,
         function: Function,
         config: Mapping[str, Any],
-        event: Any,  # noqa: ANN401 - an event is JSON
+        event: Any,
         request_id: str,
         started: float,
     ) -> dict[str, Any]:
@@ -84,9 +84,9 @@ class Invocations:
         context = {
             "request_id": request_id,
             "invoked_function_arn": config["FunctionArn"],
-            "depth": self._svc._invoke_depth.get(),  # noqa: SLF001 - as above
+            "depth": self._svc._invoke_depth.get(),
         }
-        at_once = self._svc.executions_in_flight()[1][self._svc._inflight_key(config)]  # noqa: SLF001 - as above
+        at_once = self._svc.executions_in_flight()[1][self._svc._inflight_key(config)]
         self._metrics.add("AWS/Lambda", "ConcurrentExecutions", at_once, {"FunctionName": config["FunctionName"]})
         try:
             environment = self._environments.take(config, function["code_zip"])
@@ -95,7 +95,7 @@ class Invocations:
         except OSError as error:
             ending = InvocationEnding(None, str(error), "Runtime.ExitError", str(error))
         taken = (time.time() - started) * 1_000
-        self._svc._emit_lambda_logs(function, request_id, ending.log, bool(ending.error), int(taken))  # noqa: SLF001 - as above
+        self._svc._emit_lambda_logs(function, request_id, ending.log, bool(ending.error), int(taken))
         self._metrics.add_invocation(config["FunctionName"], taken, event, failed=bool(ending.error))
         self._metrics.add_log(ending.log)
         result: dict[str, Any] = {"body": ending.value, "log": ending.log}
@@ -106,30 +106,30 @@ class Invocations:
             result |= {"error": True}
         return result
 
-    def start(self, function: Function, event: Any) -> None:  # noqa: ANN401 - an event is JSON
+    def start(self, function: Function, event: Any) -> None:
         """Take an event that nobody waits for."""
         copied = contextvars.copy_context()
         threading.Thread(target=copied.run, args=(self._try_until_done, function, event), daemon=True).start()
 
     def reserved(self, function: Function, config: Mapping[str, Any]) -> int | None:
         """How many at once: a function's number counts for its versions and aliases together."""
-        base = self._svc._functions.get(config["FunctionName"], function)  # noqa: SLF001 - as above
+        base = self._svc._functions.get(config["FunctionName"], function)
         reserved = base.get("concurrency")
         number = reserved["ReservedConcurrentExecutions"] if isinstance(reserved, dict) else reserved
         return None if number is None else int(number)
 
-    def _try_until_done(self, function: Function, event: Any) -> None:  # noqa: ANN401 - an event is JSON
+    def _try_until_done(self, function: Function, event: Any) -> None:
         """Tries again what failed, and as long as its age allows what was refused; then the failure's destination."""
         config = function["config"]
         name, _, qualifier = config["FunctionArn"].partition(":function:")[2].partition(":")
-        base = self._svc._functions.get(name, function)  # noqa: SLF001 - as above
+        base = self._svc._functions.get(name, function)
         every = base.get("event_invoke_configs") or {}
         settings = every.get(qualifier or "$LATEST") or every.get("") or base.get("event_invoke_config") or {}
         retries = int(settings.get("MaximumRetryAttempts", 2))
         ends_at = time.monotonic() + int(settings.get("MaximumEventAgeInSeconds", 21_600))
         failures, rest = 0, _THROTTLED[0]
         while True:
-            result = self._svc._execute_function_with_config_scope(function, event)  # noqa: SLF001 - as above
+            result = self._svc._execute_function_with_config_scope(function, event)
             if not result.get("error"):
                 return
             if result.get("throttle"):
@@ -145,30 +145,29 @@ class Invocations:
             time.sleep(wait)
             # As it is then: an update in between gives the event to the new code.
             function = self._newest(function, config["FunctionArn"])
-        if result.get("throttle") or failures:
-            self._metrics.add("AWS/Lambda", "AsyncEventsDropped", 1, {"FunctionName": name})
+        self._metrics.add("AWS/Lambda", "AsyncEventsDropped", 1, {"FunctionName": name})
         target = settings.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         if target:
-            self._svc._route_async_failure(target, name, event, result)  # noqa: SLF001 - as above
+            self._svc._route_async_failure(target, name, event, result)
 
-    def _newest(self, function: Function, arn: str) -> Any:  # noqa: ANN401 - as the emulator has it
-        newest, config, _ = self._svc._get_func_record_for_ref(arn)  # noqa: SLF001 - as above
-        return self._svc._execution_record_for_config(newest, config) if newest else function  # noqa: SLF001 - as above
+    def _newest(self, function: Function, arn: str) -> Any:
+        newest, config, _ = self._svc._get_func_record_for_ref(arn)
+        return self._svc._execution_record_for_config(newest, config) if newest else function
 
     def _start_by_event(self, arn: str, payload: str) -> None:
         """A schedule or a rule starts a function as an event that nobody waits for."""
-        function, config, name = self._svc._get_func_record_for_ref(arn)  # noqa: SLF001 - as above
+        function, config, name = self._svc._get_func_record_for_ref(arn)
         if not function:
             logger.warning("There is no function %s.", name)
             return
-        self.start(self._svc._execution_record_for_config(function, config), json.loads(payload))  # noqa: SLF001 - as above
+        self.start(self._svc._execution_record_for_config(function, config), json.loads(payload))
 
-    def _reserve(self, made: Any, properties: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the emulator has it
+    def _reserve(self, made: Any, properties: Mapping[str, Any]) -> Any:
         number = properties.get("ReservedConcurrentExecutions")
-        self._svc._functions[made[0]]["concurrency"] = None if number is None else int(number)  # noqa: SLF001 - as above
+        self._svc._functions[made[0]]["concurrency"] = None if number is None else int(number)
         return made
 
-    def _count_refusal(self, function_name: str, *, throttle: bool, error: bool, **_: Any) -> None:  # noqa: ANN401 - as it is called
+    def _count_refusal(self, function_name: str, *, throttle: bool, error: bool, **_: Any) -> None:
         # It is called twice: at the refusal, and with `error` by who asked.
         if throttle and not error:
             self._metrics.add("AWS/Lambda", "Throttles", 1, {"FunctionName": function_name})
@@ -176,7 +175,7 @@ class Invocations:
     def _sweep(self) -> None:
         while True:
             time.sleep(_SWEEP)
-            names = {key[-1] for key in list(self._svc._functions._data)}  # noqa: SLF001 - as above
+            names = {key[-1] for key in list(self._svc._functions._data)}
             self._environments.sweep(names)
 
     def _follow_streams(self) -> None:
@@ -190,7 +189,7 @@ class Invocations:
                 time.sleep(_STREAM_REST)
 
 
-def _is_partial_of_stream(event: Any, answer: Any) -> bool:  # noqa: ANN401 - an event is JSON
+def _is_partial_of_stream(event: Any, answer: Any) -> bool:
     records = event.get("Records") if isinstance(event, dict) else None
     of_stream = bool(records) and isinstance(records, list) and records[0].get("eventSource") == "aws:dynamodb"
     return of_stream and isinstance(answer, dict) and bool(answer.get("batchItemFailures"))

@@ -20,7 +20,7 @@ class CloudMetrics:
         """A point of now."""
         self._watch.record_metric(namespace, name, value, "None", dict(dimensions))
 
-    def add_invocation(self, function: str, milliseconds: float, event: Any, *, failed: bool) -> None:  # noqa: ANN401 - an event is JSON
+    def add_invocation(self, function: str, milliseconds: float, event: Any, *, failed: bool) -> None:
         """The points of an invocation, and of the stream that its event is of."""
         dimensions = {"FunctionName": function}
         self.add("AWS/Lambda", "Invocations", 1, dimensions)
@@ -40,7 +40,7 @@ class CloudMetrics:
         """The points of each queue, for the minute that has just ended."""
         service: Any = importlib.import_module("ministack.services.sqs")
         now = time.time()
-        for url, queue in list(service._queues.items()):  # noqa: SLF001 - it has no public name
+        for url, queue in list(service._queues.items()):
             dimensions, messages = {"QueueName": url.rpartition("/")[2]}, list(queue["messages"])
             visible = sum(message["visible_at"] <= now for message in messages)
             ages = [now - message["sent_at"] for message in messages]
@@ -56,14 +56,14 @@ class CloudMetrics:
     def minutes(self, metric: Mapping[str, Any], statistic: str, first: int, end: int) -> list[float | None]:
         """The values of a metric by the minute of Unix time, from `first` to before `end`; none where it has none."""
         dimensions = {each["Name"]: str(each["Value"]) for each in metric.get("Dimensions", [])}
-        key = (metric["Namespace"], metric["MetricName"], self._watch._dims_key(dimensions))  # noqa: SLF001 - as above
+        key = (metric["Namespace"], metric["MetricName"], self._watch._dims_key(dimensions))
         minutes: dict[int, list[float]] = {}
-        for point in list(self._watch._metrics.get(key) or ()):  # noqa: SLF001 - as above
+        for point in list(self._watch._metrics.get(key) or ()):
             minutes.setdefault(int(point["Timestamp"] // _MINUTE), []).append(point["Value"])
         return [_STATISTICS[statistic](minutes[at]) if at in minutes else None for at in range(first, end)]
 
 
-def _changed_at(event: Any) -> Iterator[float]:  # noqa: ANN401 - an event is JSON
+def _changed_at(event: Any) -> Iterator[float]:
     records = event.get("Records") if isinstance(event, dict) else None
     if records and isinstance(records, list) and records[-1].get("eventSource") == "aws:dynamodb":
         yield float(records[-1]["dynamodb"]["ApproximateCreationDateTime"])

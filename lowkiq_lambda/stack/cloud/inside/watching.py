@@ -32,25 +32,25 @@ class Watch:
 
     def install(self) -> None:
         """From now on alarms are evaluated here."""
-        self._cloudwatch._evaluate_alarm = lambda _: None  # noqa: SLF001 - it has no public names
+        self._cloudwatch._evaluate_alarm = lambda _: None
         provisioners: Any = importlib.import_module("ministack.services.cloudformation.provisioners")
-        record = provisioners._cw_metric_alarm_record  # noqa: SLF001 - as above
+        record = provisioners._cw_metric_alarm_record
 
         def recorded(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
             several = properties.get("Metrics")
             one = {**properties, "Metrics": None, "MetricName": "-", "Namespace": "-"} if several else properties
             alarm: dict[str, Any] = record(name, one)
-            before = self._cloudwatch._alarms.get(name, {})  # noqa: SLF001 - as above
+            before = self._cloudwatch._alarms.get(name, {})
             alarm["CreatedAt"] = before.get("CreatedAt", time.time())
             return alarm | ({"Metrics": several} if several else {})
 
-        provisioners._cw_metric_alarm_record = recorded  # noqa: SLF001 - as above
+        provisioners._cw_metric_alarm_record = recorded
         threading.Thread(target=self._look_each_minute, name="alarms", daemon=True).start()
 
     def look(self, now: float) -> None:
         """Evaluate all alarms by the minutes that are over."""
         self._metrics.add_queues()
-        for name, alarm in list(self._cloudwatch._alarms.items()):  # noqa: SLF001 - as above
+        for name, alarm in list(self._cloudwatch._alarms.items()):
             first = int(alarm["CreatedAt"] // _MINUTE) // _LONGEST * _LONGEST
             end = int(now // _MINUTE)
             skipped = int(alarm["CreatedAt"] // _MINUTE) - first
@@ -58,7 +58,7 @@ class Watch:
             if state and state != alarm["StateValue"]:
                 self._change(name, alarm, state)
 
-    def _series(self, alarm: Mapping[str, Any], first: int, end: int) -> Any:  # noqa: ANN401 - of one metric or several
+    def _series(self, alarm: Mapping[str, Any], first: int, end: int) -> Any:
         if "Metrics" not in alarm:
             return self._metrics.minutes(alarm, alarm["Statistic"], first, end)
         measured = {one["Id"]: one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one}
@@ -67,8 +67,8 @@ class Watch:
     def _change(self, name: str, alarm: dict[str, Any], state: str) -> None:
         before, reason = alarm["StateValue"], f"By the last {alarm['EvaluationPeriods']} periods."
         alarm |= {"StateValue": state, "StateReason": reason, "StateUpdatedTimestamp": int(time.time())}
-        self._cloudwatch._record_history(name, before, state, reason)  # noqa: SLF001 - as above
-        self._cloudwatch._dispatch_alarm_actions(alarm, before, state, reason)  # noqa: SLF001 - as above
+        self._cloudwatch._record_history(name, before, state, reason)
+        self._cloudwatch._dispatch_alarm_actions(alarm, before, state, reason)
 
     def _look_each_minute(self) -> None:
         self._responses.set_request_account_id("0" * 12)
