@@ -61,9 +61,9 @@ class CloudFunction:
         """An event whose invocation writes files of that name."""
         return json.dumps({"file": str(self.folder / name), **more}).encode()
 
-    def invoke(self, event: bytes) -> Any:
+    def invoke(self, event: bytes, qualifier: str = "$LATEST") -> Any:
         """The handler's answer; of an error the message."""
-        return json.load(self.client.invoke(FunctionName=self.name, Payload=event)["Payload"])
+        return json.load(self.client.invoke(FunctionName=self.name, Qualifier=qualifier, Payload=event)["Payload"])
 
     def start(self, event: bytes) -> None:
         """Invoke it as nobody waits for it."""
@@ -108,6 +108,27 @@ def test_an_update_ends_no_invocation(function: CloudFunction, pool: ThreadPoolE
 
     assert (1, 2) == (old.result()["release"], new["release"])
     assert 2 == function.invoke(function.event("again"))["release"]
+
+
+def test_an_alias_runs_its_version(function: CloudFunction, pool: ThreadPoolExecutor) -> None:
+    """Whatever code came since; back and forth, by its own settings, within the concurrency of the function."""
+    first = function.client.publish_version(FunctionName=function.name)["Version"]
+    function.client.create_alias(FunctionName=function.name, Name="live", FunctionVersion=first)
+    function.client.update_function_code(FunctionName=function.name, ZipFile=packed(2))
+    second = function.client.publish_version(FunctionName=function.name)["Version"]
+
+    releases = []
+    for version in (first, second, first):
+        function.client.update_alias(FunctionName=function.name, Name="live", FunctionVersion=version)
+        releases.append(function.invoke(function.event("live"), "live")["release"])
+    function.client.put_function_concurrency(FunctionName=function.name, ReservedConcurrentExecutions=1)
+    newest = pool.submit(function.invoke, function.event("newest", until=function.allow("gate")))
+    eventually(lambda: function.is_there("newest.began"), what="the invocation of the newest code")
+    with pytest.raises(function.client.exceptions.TooManyRequestsException):
+        function.invoke(function.event("live"), "live")
+    function.open_gate("gate")
+
+    assert ([1, 2, 1], 2) == (releases, newest.result()["release"])
 
 
 def test_invocations_have_environments_of_their_own(function: CloudFunction, pool: ThreadPoolExecutor) -> None:
