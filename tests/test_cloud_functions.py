@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +21,10 @@ CODE = """
 import json, os, time
 
 RELEASE = {release}
+GATE = {gate!r}
+
+while GATE and not os.path.exists(GATE):
+    time.sleep(0.005)
 
 def handler(event, context):
     print(json.dumps({{"seen": event["file"]}}))
@@ -35,11 +41,11 @@ def handler(event, context):
 """
 
 
-def packed(release: int) -> bytes:
-    """The code of the function, with its number."""
+def packed(release: int, gate: str = "") -> bytes:
+    """The code of the function, with its number; a start waits for the file `gate`."""
     archive = io.BytesIO()
     with ZipFile(archive, "w") as opened:
-        opened.writestr("app.py", CODE.format(release=release))
+        opened.writestr("app.py", CODE.format(release=release, gate=gate))
     return archive.getvalue()
 
 
@@ -72,6 +78,10 @@ class CloudFunction:
     def is_there(self, name: str) -> bool:
         """Whether an invocation has written that file."""
         return (self.folder / name).exists()
+
+    def is_done(self, name: str) -> bool:
+        """Whether the invocation with that file has ended its work."""
+        return self.is_there(name) and bool((self.folder / name).read_text())
 
     def allow(self, name: str) -> str:
         """The path of a file that an invocation waits for; `open_gate` makes it."""
@@ -108,6 +118,38 @@ def test_an_update_ends_no_invocation(function: CloudFunction, pool: ThreadPoolE
 
     assert (1, 2) == (old.result()["release"], new["release"])
     assert 2 == function.invoke(function.event("again"))["release"]
+
+
+def test_a_start_that_waited_has_the_newest_code(cloud: LocalCloud, function: CloudFunction) -> None:
+    """More starts than run at once wait for each other; those that waited through an update take the new code."""
+    starts = 4 * (os.cpu_count() or 1)
+    function.client.update_function_code(FunctionName=function.name, ZipFile=packed(1, function.allow("gate")))
+    names = [f"start-{number}" for number in range(starts)]
+    for name in names:
+        function.start(function.event(name))
+    eventually(lambda: most_at_once(cloud, function.name) >= starts, what="all invocations at their start")
+
+    function.client.update_function_code(FunctionName=function.name, ZipFile=packed(2))
+    function.open_gate("gate")
+    for name in names:
+        eventually(partial(function.is_done, name), what=name)
+
+    releases = sorted((function.folder / name).read_text().split()[0] for name in names)
+    assert ["1"] * (starts // 2) + ["2"] * (starts // 2) == releases
+
+
+def most_at_once(cloud: LocalCloud, name: str) -> float:
+    """How many invocations of the function there were at once, those that wait for their start among them."""
+    points = cloud.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName="ConcurrentExecutions",
+        Dimensions=[{"Name": "FunctionName", "Value": name}],
+        StartTime=0,
+        EndTime=4_000_000_000,
+        Period=60,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    return max((float(point["Maximum"]) for point in points), default=0.0)
 
 
 def test_an_alias_runs_its_version(function: CloudFunction, pool: ThreadPoolExecutor) -> None:

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 from zipfile import ZipFile
 
 _INIT_TIMEOUT: Final = 60.0
@@ -27,6 +27,8 @@ _IDLE: Final = 300.0
 _STARTS_AT_ONCE: Final = 2 * (os.cpu_count() or 1)
 _NICE: Final = 5
 _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environment", "Role", "Version")
+Code: TypeAlias = tuple[Mapping[str, Any], bytes]
+"""The settings of a function, and its package."""
 _UNPACKING: Final = threading.Lock()
 
 
@@ -150,15 +152,16 @@ class Environments:
     _starting: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def take(self, config: Mapping[str, Any], packed: bytes) -> ExecutionEnvironment:
-        """A warm one, or a new one. Those with an older code or older settings end.
+    def take(self, current: Callable[[], Code]) -> ExecutionEnvironment:
+        """A warm one, or a new one, with the `current` code. Those with an older code or older settings end.
 
-        Starts wait for each other beyond some at once, or for a warm one: more would only slow each other down.
+        Starts wait for each other beyond some at once, or for a warm one: more would only slow each other down. An
+        update may come meanwhile.
         """
-        config, settings = dict(config), settings_of(config)
         with self._changed:
             while True:
-                if warm := self._warm(_key(config), settings):
+                config, packed = current()
+                if warm := self._warm(_key(config), settings_of(config)):
                     return warm
                 if self._starting < _STARTS_AT_ONCE:
                     break
@@ -171,8 +174,9 @@ class Environments:
                 self._starting -= 1
                 self._changed.notify_all()
 
-    def put_back(self, config: Mapping[str, Any], environment: ExecutionEnvironment) -> None:
+    def put_back(self, environment: ExecutionEnvironment, current: Callable[[], Code]) -> None:
         """It may have the next event, if it lives and no update came."""
+        config, _ = current()
         if environment.is_usable and environment.settings == settings_of(config):
             with self._changed:
                 self._idle.setdefault(_key(config), []).append(environment)

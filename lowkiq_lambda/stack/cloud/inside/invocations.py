@@ -9,13 +9,14 @@ import importlib
 import json
 import logging
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from .environments import Environments, InvocationEnding
+from .environments import Code, Environments, InvocationEnding
 from .metrics import CloudMetrics
 
 Function: TypeAlias = dict[str, Any]
@@ -69,6 +70,8 @@ class Invocations:
             return self._reserve(update(name, old, properties, *rest, **more), properties)
 
         handlers.update(create=created, update=updated)
+        mappings = provisioners._RESOURCE_HANDLERS["AWS::Lambda::EventSourceMapping"]
+        mappings.update({verb: _with_numbers(mappings[verb]) for verb in ("create", "update")})
         for loop in (self._sweep, self._follow_streams):
             threading.Thread(target=loop, name=loop.__name__, daemon=True).start()
 
@@ -81,6 +84,13 @@ class Invocations:
         started: float,
     ) -> dict[str, Any]:
         """Run an invocation that has its place in the function's concurrency."""
+
+        def current() -> Code:
+            # An invocation may wait for its environment, and an update may come meanwhile; versions never change.
+            newest = self._svc._functions.get(config["FunctionName"], function)
+            newest = newest if config["Version"] == "$LATEST" else function
+            return {**newest["config"]}, newest["code_zip"]
+
         context = {
             "request_id": request_id,
             "invoked_function_arn": config["FunctionArn"],
@@ -89,9 +99,9 @@ class Invocations:
         at_once = self._svc.executions_in_flight()[1][self._svc._inflight_key(config)]
         self._metrics.add("AWS/Lambda", "ConcurrentExecutions", at_once, {"FunctionName": config["FunctionName"]})
         try:
-            environment = self._environments.take(config, function["code_zip"])
+            environment = self._environments.take(current)
             ending = environment.invoke(event, context)
-            self._environments.put_back(config, environment)
+            self._environments.put_back(environment, current)
         except OSError as error:
             ending = InvocationEnding(None, str(error), "Runtime.ExitError", str(error))
         taken = (time.time() - started) * 1_000
@@ -187,6 +197,22 @@ class Invocations:
                 processed = False
             if not processed:
                 time.sleep(_STREAM_REST)
+
+
+def _with_numbers(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call with numbers and truths of a template's parameters, which the emulator takes for texts."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(each) for name, each in value.items()}
+        if isinstance(value, str) and re.fullmatch(r"-?\d+|true|false", value):
+            return json.loads(value)
+        return value
+
+    def called(*arguments: Any, **more: Any) -> Any:
+        return call(*(plain(each) if isinstance(each, dict) else each for each in arguments), **more)
+
+    return called
 
 
 def _is_partial_of_stream(event: Any, answer: Any) -> bool:
