@@ -1,57 +1,25 @@
-"""What CloudWatch makes of an alarm's definition and a series of minutes, by its documentation.
+"""What the topic of an alarm hears, by the evaluator of the local cloud."""
 
-CloudWatch looks further back than the periods that an alarm evaluates, and takes the newest points that are there in
-place of missing ones; how far is not promised. `further` is by how many points. An alarm should ring alike for any.
-"""
-
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-Series: TypeAlias = Sequence[float | None]
-"""A value for each minute; None where nothing was published."""
-Recorded: TypeAlias = Series | Mapping[str, Series]
-"""Of an alarm on several metrics at once, those of each by its id; of one that is not given, nothing was published."""
+from lowkiq_lambda.stack.cloud.inside.alarms import Recorded, Series, computed
+from lowkiq_lambda.stack.cloud.inside.alarms import states as states_with
+
+__all__ = ["FURTHER", "Recorded", "Series", "chosen", "computed", "rings", "states", "told"]
 
 FURTHER: Final = (0, 2)
 """Not at all, and as in CloudWatch's own example, where three of five points are evaluated."""
 DEFAULTS: Final = {"OldestDueAgeAlarm": 300, "InboxAgeAlarm": 300}
 """The template's parameters that alarms refer to."""
-_BREACHES: Final = {
-    "GreaterThanThreshold": lambda value, threshold: value > threshold,
-    "LessThanThreshold": lambda value, threshold: value < threshold,
-}
-_OF_PERIOD: Final[Mapping[str, Callable[[list[float]], float]]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
-_MISSING: Final = {"breaching": "ALARM", "notBreaching": "OK", "missing": "INSUFFICIENT_DATA"}
 
 
 def states(
     alarm: Mapping[str, Any], minutes: Recorded, parameters: Mapping[str, Any] = DEFAULTS, further: int = 0
 ) -> list[str]:
-    """The state after each period; a new alarm is in INSUFFICIENT_DATA before the first."""
-    evaluated, wanted = alarm["EvaluationPeriods"], alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
-    threshold = alarm["Threshold"]
-    limit = parameters[threshold["Ref"]] if isinstance(threshold, dict) else threshold
-    points = _points(alarm, minutes, parameters)
-    found = ["INSUFFICIENT_DATA"]
-    for end in range(1, len(points) + 1):
-        there = [point for point in points[max(0, end - evaluated - further) : end] if point is not None]
-        newest = there[-evaluated:]
-        breaching = sum(_BREACHES[alarm["ComparisonOperator"]](point, limit) for point in newest)
-        found.append(_state(alarm["TreatMissingData"], found[-1], breaching, len(newest), (wanted, evaluated)))
-    return found
-
-
-def _state(missing: str, before: str, breaching: int, there: int, wanted: tuple[int, int]) -> str:
-    """By the tables of "Configuring how CloudWatch alarms treat missing data"."""
-    to_alarm, evaluated = wanted
-    if missing == "ignore" and breaching == there < to_alarm:
-        return before
-    if not there:
-        return _MISSING[missing]
-    filled = evaluated - there if missing == "breaching" else 0
-    return "ALARM" if breaching + filled >= to_alarm else "OK"
+    """The state after each period, with the template's default parameters."""
+    return states_with(alarm, minutes, parameters, further)
 
 
 def chosen(value: Any, conditions: Mapping[str, bool]) -> Any:
@@ -67,20 +35,6 @@ def chosen(value: Any, conditions: Mapping[str, bool]) -> Any:
     return {name: one for name, one in deployed.items() if one != {"Ref": "AWS::NoValue"}}
 
 
-def computed(expression: str, **values: float) -> float:
-    """What metric math makes of single points; a metric without a point is not given."""
-
-    def filled(name: str, default: float) -> float:
-        return values.get(name, default)
-
-    def first_if(condition: float, then: float, otherwise: float) -> float:
-        return then if condition else otherwise
-
-    functions: dict[str, Callable[..., float]] = {"FILL": filled, "MAX": max, "SUM": sum, "IF": first_if}
-    quoted = re.sub(r"FILL\((\w+),", r"FILL('\1',", expression).replace(" AND ", " and ")
-    return float(eval(quoted, {"__builtins__": {}}, {**functions, **values}))  # noqa: S307 - of our own template
-
-
 def told(alarm: Mapping[str, Any], found: Sequence[str]) -> list[str]:
     """The changes of state that the topic is told of."""
     actions = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
@@ -93,37 +47,3 @@ def rings(alarm: Mapping[str, Any], minutes: Recorded) -> list[str]:
     heard = [told(alarm, states(alarm, minutes, further=further)) for further in FURTHER]
     assert [heard[0]] * len(heard) == heard, f"it depends on how far back CloudWatch looks: {heard}"
     return heard[0]
-
-
-def _points(alarm: Mapping[str, Any], minutes: Recorded, parameters: Mapping[str, Any]) -> list[float | None]:
-    """A point for each period; None where a metric that it takes has none."""
-    if "Metrics" not in alarm:
-        assert not isinstance(minutes, Mapping)
-        return list(_of_periods(minutes, alarm["Period"] // 60, alarm["Statistic"]))
-    measured = {one["Id"]: one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one}
-    (returned,) = [one for one in alarm["Metrics"] if one.get("ReturnData", True)]
-    given = minutes if isinstance(minutes, Mapping) else {returned["Id"]: minutes}
-    assert given.keys() <= measured.keys()
-    stats = {name: (measured[name]["Period"] // 60, measured[name]["Stat"]) for name in given}
-    each = {name: list(_of_periods(one, *stats[name])) for name, one in given.items()}
-    expression = _text(returned.get("Expression", returned["Id"]), parameters)
-    return [_computed(expression, dict(zip(each, points, strict=True))) for points in zip(*each.values(), strict=True)]
-
-
-def _computed(expression: str, points: Mapping[str, float | None]) -> float | None:
-    try:
-        return computed(expression, **{name: point for name, point in points.items() if point is not None})
-    except NameError:
-        return None
-
-
-def _text(expression: str | Mapping[str, str], parameters: Mapping[str, Any]) -> str:
-    if isinstance(expression, str):
-        return expression
-    return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), expression["Fn::Sub"])
-
-
-def _of_periods(minutes: Series, width: int, statistic: str) -> Iterator[float | None]:
-    for at in range(0, len(minutes), width):
-        values = [value for value in minutes[at : at + width] if value is not None]
-        yield _OF_PERIOD[statistic](values) if values else None

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from local.replay.jobs import CountItems
-from lowkiq_lambda.stack.cloud.deployment import METRIC_MATH
 from tests.e2e.stack import QUEUE, Stack
 from tests.kit.servers import LocalCloud
 from tests.kit.waiting import eventually
@@ -57,8 +56,8 @@ def deleted(cloud: LocalCloud, name: str) -> None:
 def own_function(stack: Stack) -> Iterator[str]:
     """A function for one of the two queues, which the stack leaves to it; no schedule starts it."""
     name = f"{stack.deployment.name}-own"
-    template = METRIC_MATH.sub("", (INFRA / "queue-function.yaml").read_text())
-    code = f"CodeUri: s3://packages-{stack.deployment.name}/DrainFunction.zip"
+    template = (INFRA / "queue-function.yaml").read_text()
+    code = f"CodeUri: {stack.deployment.code_uri('DrainFunction')}"
     outputs = created(
         stack.cloud,
         name,

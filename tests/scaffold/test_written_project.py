@@ -29,6 +29,7 @@ MACHINE: Final = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86
 HERE: Final = f"python3.{sys.version_info[1]}-{MACHINE}"
 
 EMBEDDED: Final = {"LOWKIQ_ENV": "development", "LOWKIQ_REDIS_URL": "embedded:"}
+ALARM: Final = "\nalarm        lowkiq-local-SilenceAlarm"
 PUSH: Final = ("push", "SyncOrder", "17", '{"status": "paid"}')
 
 pytestmark = [pytest.mark.xdist_group("first_hour"), pytest.mark.timeout(300)]
@@ -157,7 +158,10 @@ def running_cloud(shop: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="packages hold what runs on Lambda, which is Linux")
 @pytest.mark.timeout(600)
 def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: Path) -> None:
-    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all."""
+    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all.
+
+    The same command from another terminal deploys into the cloud that runs.
+    """
     log = tmp_path / "log"
     with running_cloud(shop, log) as process:
         eventually(lambda: process.poll() is not None or "\nCtrl-C ends it" in log.read_text(), 300, "the stack")
@@ -166,14 +170,21 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         app.core.configure(redis_url=url)
         app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100, merge="max")(print)
         before = app.operate.metrics()["SyncOrder"].payloads
+        deploy = (shop / ".venv/bin/lowkiq", "stack", "cloud", "--parameter")
+        again = run(shop, *deploy, "Inbox=fifo", "--parameter", "HistoryDays=7")
+        refused = run(shop, *deploy, "Inbox=perhaps", code=1)
         run(shop, ".venv/bin/lowkiq", *PUSH, settings=EMBEDDED)
 
         eventually(lambda: app.operate.metrics()["SyncOrder"].payloads == before + 1, 200, "the schedule's drain")
         assert 0 == app.operate.metrics()["SyncOrder"].length
+        eventually(lambda: ALARM in log.read_text(), 200, "the alarm that rings until the first housekeeping runs")
         process.send_signal(signal.SIGINT)
         code = process.wait(60)
 
+    assert "built and deployed again" in again
+    assert "Inbox" in refused.splitlines()[-1]
     assert (0, "the cloud is gone") == (code, log.read_text().splitlines()[-1])
+    assert not (shop / ".lowkiq" / "cloud.json").exists()
 
 
 @pytest.mark.nightly("test_package builds functions in each check")

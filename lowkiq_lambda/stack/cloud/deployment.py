@@ -7,12 +7,13 @@ import io
 import re
 import time
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_STORED, ZipFile
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.stack.cloud.server import CloudServer
+from lowkiq_lambda.stack.cloud.access import CloudAccess
 from lowkiq_lambda.stack.scaffold.owned import stack_folder
 
 TEMPLATE: Final = stack_folder() / "template.yaml"
@@ -25,10 +26,6 @@ PACKAGES: Final = {
 
 _TEMPLATE_KEY: Final = "template.yaml"
 _REST: Final = 0.05
-METRIC_MATH: Final = re.compile(
-    r"^  \w+:\n    Type: AWS::CloudWatch::Alarm\n(?=(?:    .*\n)*?      Metrics:.*\n)(?:    .*\n|\n)*", re.MULTILINE
-)
-"""Alarms over several metrics at once, which this cloud refuses and AWS knows."""
 _PARAMETER: Final = re.compile(r"^  (\w+):\n    Type: ", re.MULTILINE)
 _NUMBERS: Final = re.compile(r"(?<=: )!Ref ((?:MessageC|Stream[CRB])\w+)")
 """Of event source mappings: this cloud takes a parameter's number or truth for a text."""
@@ -43,12 +40,13 @@ class DeploymentFailed(LowkiqError):
 class Deployment:
     """One stack in a local cloud, by `template` from its next change on."""
 
-    def __init__(self, cloud: CloudServer, name: str, template: Path = TEMPLATE) -> None:
+    def __init__(self, cloud: CloudAccess, name: str, template: Path = TEMPLATE) -> None:
         self.name = name
         self.template = template
         self._cloud = cloud
         self._bucket = f"packages-{name}"
-        self._secret = f"password-{name}"
+        self._secrets: set[str] = set()
+        self._keys: dict[str, str] = {}
         self._api: Any = cloud.client("cloudformation")
 
     def upload(self, packages: Path) -> None:
@@ -56,12 +54,20 @@ class Deployment:
         s3 = self._cloud.client("s3")
         s3.create_bucket(Bucket=self._bucket)
         for package in {*PACKAGES.values()}:
-            s3.put_object(Bucket=self._bucket, Key=f"{package}.zip", Body=_zipped(packages / package))
+            body = _zipped(packages / package)
+            # Another name for other code: a function with the same name keeps the code that it has.
+            self._keys[package] = f"{package}-{sha256(body).hexdigest()[:16]}.zip"
+            s3.put_object(Bucket=self._bucket, Key=self._keys[package], Body=body)
 
-    def keep_secret(self, text: str) -> str:
-        """Store a secret beside the stack; its ARN."""
-        created = self._cloud.client("secretsmanager").create_secret(Name=self._secret, SecretString=text)
-        return str(created["ARN"])
+    def keep_secret(self, text: str, what: str = "password") -> str:
+        """Store a secret beside the stack, or its newer text; its ARN."""
+        secrets, name = self._cloud.client("secretsmanager"), f"{what}-{self.name}"
+        self._secrets.add(name)
+        try:
+            kept = secrets.create_secret(Name=name, SecretString=text)
+        except secrets.exceptions.ResourceExistsException:
+            kept = secrets.put_secret_value(SecretId=name, SecretString=text)
+        return str(kept["ARN"])
 
     def create(self, **parameters: str) -> None:
         """Make the stack. Raises DeploymentFailed."""
@@ -71,7 +77,7 @@ class Deployment:
     def update(self, **parameters: str) -> None:
         """Change these parameters of the stack, and leave the others that its template has. Raises DeploymentFailed."""
         others = {each["ParameterKey"] for each in self._describe()["Parameters"]} - parameters.keys()
-        others &= {*_PARAMETER.findall(self.template.read_text().partition("\nRules:")[0])}
+        others &= parameter_names(self.template)
         self._api.update_stack(StackName=self.name, **self._request(parameters, others))
         self._expect("UPDATE_COMPLETE")
 
@@ -79,11 +85,23 @@ class Deployment:
         """Take the stack away, the packages, and the secret. Raises DeploymentFailed."""
         self._api.delete_stack(StackName=self.name)
         self._api.get_waiter("stack_delete_complete").wait(StackName=self.name, WaiterConfig={"Delay": 1})
-        self._cloud.client("secretsmanager").delete_secret(SecretId=self._secret, ForceDeleteWithoutRecovery=True)
+        for name in self._secrets:
+            self._cloud.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
         s3 = self._cloud.client("s3")
-        for key in (_TEMPLATE_KEY, *(f"{package}.zip" for package in {*PACKAGES.values()})):
-            s3.delete_object(Bucket=self._bucket, Key=key)
+        for each in s3.list_objects_v2(Bucket=self._bucket)["Contents"]:
+            s3.delete_object(Bucket=self._bucket, Key=each["Key"])
         s3.delete_bucket(Bucket=self._bucket)
+
+    def code_uri(self, package: str) -> str:
+        """Where a package that was uploaded last lies."""
+        return f"s3://{self._bucket}/{self._keys[package]}"
+
+    @property
+    def alarms(self) -> list[Any]:
+        """The stack's alarms, with their states and descriptions."""
+        watch = self._cloud.client("cloudwatch")
+        alarms: list[Any] = watch.describe_alarms(AlarmNamePrefix=f"{self.name}-")["MetricAlarms"]
+        return alarms
 
     @property
     def dashboard_url(self) -> str:
@@ -103,7 +121,7 @@ class Deployment:
 
     def _request(self, parameters: Mapping[str, str], previous: Iterable[str] = ()) -> dict[str, Any]:
         return {
-            "TemplateURL": self._uploaded(),
+            "TemplateURL": self._uploaded(parameters),
             "Parameters": [
                 *({"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()),
                 *({"ParameterKey": key, "UsePreviousValue": True} for key in previous),
@@ -111,25 +129,25 @@ class Deployment:
             "Capabilities": ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
         }
 
-    def _uploaded(self) -> str:
+    def _uploaded(self, parameters: Mapping[str, str]) -> str:
         """Where the template lies: it is longer than CloudFormation takes one in a call, as for `sam deploy`."""
         s3 = self._cloud.client("s3")
-        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=self._template().encode())
+        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=self._template(parameters).encode())
         return f"{self._cloud.url}/{self._bucket}/{_TEMPLATE_KEY}"
 
-    def _template(self) -> str:
-        """The template as it is, but for where code lies, plain numbers, and without alarms that this cloud has not."""
+    def _template(self, parameters: Mapping[str, str]) -> str:
+        """The template as it is, but for where code lies, and for numbers, which this cloud takes for texts."""
         text = self.template.read_text()
 
-        def by_default(match: re.Match[str]) -> str:
+        def plain(match: re.Match[str]) -> str:
             defaults = re.findall(_DEFAULT.format(match[1]), text, re.MULTILINE)
-            return str(defaults[0]).strip('"') if defaults else match[0]
+            return parameters.get(match[1]) or (str(defaults[0]).strip('"') if defaults else match[0])
 
         def with_code(match: re.Match[str]) -> str:
             package = PACKAGES.get(match["name"])
-            return match[0] + (f"      CodeUri: s3://{self._bucket}/{package}.zip\n" if package else "")
+            return match[0] + (f"      CodeUri: {self.code_uri(package)}\n" if package else "")
 
-        return _PROPERTIES.sub(with_code, METRIC_MATH.sub("", _NUMBERS.sub(by_default, text)))
+        return _PROPERTIES.sub(with_code, _NUMBERS.sub(plain, text))
 
     def _describe(self) -> dict[str, Any]:
         stack: dict[str, Any] = self._api.describe_stacks(StackName=self.name)["Stacks"][0]
@@ -146,6 +164,11 @@ class Deployment:
                 if each.get("ResourceStatusReason") and each["ResourceStatus"].endswith("_FAILED")
             ]
             raise DeploymentFailed(f"{self.name} is {stack['StackStatus']}: {'; '.join(reasons)}")
+
+
+def parameter_names(template: Path) -> set[str]:
+    """The parameters that a template has."""
+    return {*_PARAMETER.findall(template.read_text(encoding="utf-8").partition("\nRules:")[0])}
 
 
 def _zipped(folder: Path) -> bytes:

@@ -1,6 +1,5 @@
 """The process of the local cloud: ministack behind a guard, on a port of loopback, its data gone when it stops."""
 
-import json
 import os
 import secrets
 import shutil
@@ -15,18 +14,14 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
-from urllib.error import URLError
-from urllib.request import urlopen
+from typing import Final, Self
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.stack.cloud import reaper
+from lowkiq_lambda.stack.cloud.access import HOST, CloudAccess
 from lowkiq_lambda.stack.scaffold.owned import lock_file
 
-HOST: Final = "127.0.0.1"
-REGION: Final = "us-east-1"
-
-_GUARD: Final = Path(__file__).parent / "guard.py"
+_GUARD: Final = Path(__file__).parent / "inside" / "guard.py"
 _START_TIMEOUT: Final = 60.0
 _REST: Final = 0.02
 _PORTS_TO_TRY: Final = 5
@@ -38,7 +33,7 @@ _FOLDER: Final = "cloud-environment"
 _VARIABLE: Final = "LOWKIQ_TEST_CLOUD"
 
 
-class CloudServer:
+class CloudServer(CloudAccess):
     """One account in one region, empty at the start; `close` leaves nothing, nor does an end by SIGKILL.
 
     `enforces_rights`: roles may do what their policies allow, and nothing else; callers by `environment` or
@@ -46,14 +41,12 @@ class CloudServer:
     """
 
     def __init__(self, program: Path, *, enforces_rights: bool = False) -> None:
-        self.port = free_port()
-        # Of this run: with them one may run code as the user of this process.
-        self._key, self._secret = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
+        # The key is of this run: with it one may run code as the user of this process.
+        super().__init__(free_port(), f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30))
         self.folder = Path(tempfile.mkdtemp(prefix="lowkiq-cloud-"))
         reaper.watch_folder(self.folder)
         self._program = program
         self._enforces_rights = enforces_rights
-        self._clients: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -69,47 +62,11 @@ class CloudServer:
         self.close()
 
     @property
-    def url(self) -> str:
-        """Where all of AWS is."""
-        return f"http://{HOST}:{self.port}"
-
-    @property
-    def access(self) -> str:
-        """Where it is, and the key of this run, for the eyes of its user."""
-        return f"{self.url}  (key {self._key}, secret {self._secret})"
-
-    @property
     def pid(self) -> int:
         """The process, which must have been started; its group has the functions' processes too."""
         if self._process is None:
             raise CloudFailed("The local cloud is not started.")
         return self._process.pid
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables with which a program takes it for AWS."""
-        return {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": self._key,
-            "AWS_SECRET_ACCESS_KEY": self._secret,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-
-    def client(self, service: str) -> Any:  # noqa: ANN401 - the types of boto3 know only services with stubs
-        """A boto3 client of the service, the same one for each call; it tries nothing twice."""
-        if service not in self._clients:
-            import boto3  # noqa: PLC0415 - takes half a second, and most tests have no use for it
-            from botocore.config import Config  # noqa: PLC0415 - as boto3
-
-            session: Any = boto3.session.Session(self._key, self._secret, region_name=REGION)
-            self._clients[service] = session.client(
-                service,
-                endpoint_url=self.url,
-                config=Config(retries={"total_max_attempts": 1}, read_timeout=120, s3={"addressing_style": "path"}),
-            )
-        return self._clients[service]
 
     def log(self) -> str:
         """What the local cloud itself printed."""
@@ -128,9 +85,7 @@ class CloudServer:
 
     def close(self) -> None:
         """End it and its functions, and remove all that it kept."""
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        self.close_clients()
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         reaper.forget_folder(self.folder)
@@ -153,10 +108,11 @@ class CloudServer:
                     # These listen on all addresses, unless told otherwise.
                     "IOT_MTLS_ENABLED": "0",
                     "SFTP_HOST": HOST,
-                    "AWS_ACCESS_KEY_ID": self._key,
-                    "AWS_SECRET_ACCESS_KEY": self._secret,
+                    "AWS_ACCESS_KEY_ID": self.key,
+                    "AWS_SECRET_ACCESS_KEY": self.secret,
                     "AUTH": str(self._enforces_rights).lower(),
                     "LAMBDA_EXECUTOR": "local",
+                    "LAMBDA_ACCOUNT_CONCURRENCY": "1000",
                     "DOCKER_HOST": "unix:///nonexistent.sock",
                 },
                 stdin=subprocess.DEVNULL,
@@ -180,13 +136,9 @@ class CloudServer:
     def _answers_in_time(self) -> bool:
         deadline = time.monotonic() + _START_TIMEOUT
         while self._process is not None and self._process.poll() is None and time.monotonic() < deadline:
-            try:
-                with urlopen(f"{self.url}/_ministack/health", timeout=5) as answer:  # noqa: S310 - our own http
-                    json.load(answer)
-            except (OSError, URLError, ValueError):
-                time.sleep(_REST)
-            else:
+            if self.answers():
                 return True
+            time.sleep(_REST)
         return False
 
 

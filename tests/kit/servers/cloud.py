@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.stack.cloud.server import REGION, CloudServer
+from lowkiq_lambda.stack.cloud.access import REGION
+from lowkiq_lambda.stack.cloud.server import CloudServer
 
 ACCOUNT: Final = "000000000000"
 

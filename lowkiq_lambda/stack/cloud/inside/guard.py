@@ -10,8 +10,10 @@ import importlib
 import os
 import re
 import secrets
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -36,7 +38,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Guard:
     """The ASGI app before the cloud's own."""
 
-    def __init__(self, cloud: Any, port: int, key: str, secret: str) -> None:  # noqa: ANN401 - a module without types
+    def __init__(self, cloud: Any, port: int, key: str, secret: str) -> None:
         self._app = cloud.app
         self._cloud = cloud
         self._port = port
@@ -196,25 +198,25 @@ async def _refuse(send: Send, why: str, status: int = 403) -> None:
     await send({"type": "http.response.body", "body": f'{{"message": "{why}"}}'.encode()})
 
 
-def _keep_to_the_gateway(cloud: Any) -> None:  # noqa: ANN401 - a module without types
+def _keep_to_the_gateway(cloud: Any) -> None:
     """A gateway's host reaches the gateway before all paths that have a meaning of their own in this cloud."""
-    before_body, after_body = cloud._handle_pre_body_request, cloud._handle_post_body_shortcuts  # noqa: SLF001 - it has no public ones
+    before_body, after_body = cloud._handle_pre_body_request, cloud._handle_post_body_shortcuts
 
-    async def pre_body(method: str, path: str, headers: dict[str, str], *rest: Any) -> Any:  # noqa: ANN401 - its answers
+    async def pre_body(method: str, path: str, headers: dict[str, str], *rest: Any) -> Any:
         return None if _is_gateway(headers) else await before_body(method, path, headers, *rest)
 
     async def post_body(  # noqa: PLR0913, PLR0917 - as it is called
         method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any], request_id: str
-    ) -> Any:  # noqa: ANN401 - its answers
+    ) -> Any:
         if not _is_gateway(headers):
             return await after_body(method, path, headers, body, query, request_id)
         del request_id
         host, scope = headers["host"], _asked.get()
         raw = (scope["raw_path"].decode("ascii") if scope.get("raw_path") else None, scope["query_string"].decode())
-        answer = await cloud._handle_execute_api_request(host, path, method, headers, body, query, *raw)  # noqa: SLF001 - as above
+        answer = await cloud._handle_execute_api_request(host, path, method, headers, body, query, *raw)
         return answer or (404, {}, b"")
 
-    cloud._handle_pre_body_request, cloud._handle_post_body_shortcuts = pre_body, post_body  # noqa: SLF001 - as above
+    cloud._handle_pre_body_request, cloud._handle_post_body_shortcuts = pre_body, post_body
 
 
 def _is_gateway(headers: Mapping[str, str]) -> bool:
@@ -227,13 +229,19 @@ class _Salted:
     def __init__(self) -> None:
         self._salt = secrets.token_bytes(32)
 
-    def sha256(self, text: bytes) -> Any:  # noqa: ANN401 - as hashlib has it
+    def sha256(self, text: bytes) -> Any:
         return hashlib.sha256(self._salt + text)
 
 
 def main() -> None:
     """Run the cloud on GATEWAY_PORT, for those who have AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."""
+    sys.path.append(str(Path(__file__).parents[1]))
     cloud: Any = importlib.import_module("ministack.app")
+    metrics = importlib.import_module("inside.metrics").CloudMetrics()
+    folder = Path(os.environ["HOME"]) / "functions"
+    folder.mkdir(exist_ok=True)
+    importlib.import_module("inside.invocations").Invocations(folder, metrics).install()
+    importlib.import_module("inside.watching").Watch(metrics).install()
     importlib.import_module("ministack.core.lambda_runtime").hashlib = _Salted()  # type: ignore[attr-defined]  # a module's
     _keep_to_the_gateway(cloud)
     key, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
