@@ -160,13 +160,6 @@ resource "aws_lambda_function" "function" {
     }
   }
 
-  lifecycle {
-    precondition {
-      condition     = nonsensitive(length(local.refusals) == 0)
-      error_message = nonsensitive(join(" ", local.refusals))
-    }
-  }
-
   # Rights in the network before the function enters it.
   depends_on = [aws_iam_role_policy_attachment.access]
 }
@@ -242,6 +235,14 @@ locals {
 
 resource "aws_scheduler_schedule_group" "shards" {
   name = "${var.name}-shards"
+
+  # Once for the whole stack: rules.tf says what does not fit together.
+  lifecycle {
+    precondition {
+      condition     = nonsensitive(length(local.refusals) == 0)
+      error_message = nonsensitive(join(" ", local.refusals))
+    }
+  }
 }
 
 resource "aws_scheduler_schedule" "schedule" {
