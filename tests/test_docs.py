@@ -26,7 +26,7 @@ from tests.kit.servers.server import Server
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(str(file) for file, _ in pages(ROOT))
 RUN = {"python", "console"}
-SHOWN = {"text", "lua", "json", "toml", "mermaid"}
+SHOWN = {"text", "lua", "json", "toml", "mermaid", "hcl"}
 UNRUN_AT_MOST = 5
 README_LINES = 120
 OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -70,7 +70,10 @@ def made(stacks: Sequence[tuple[dict[str, Any], Mapping[str, str]]]) -> list[Res
         [_PYTHON, "-c", _EXPAND], input=json.dumps(inputs), capture_output=True, text=True, check=False
     )
     assert 0 == done.returncode, done.stderr
-    return [Stack(one, values).resources() for one, (_, values) in zip(json.loads(done.stdout), inputs, strict=True)]
+    return [
+        FilledTemplate(one, values).resources()
+        for one, (_, values) in zip(json.loads(done.stdout), inputs, strict=True)
+    ]
 
 
 def _unrolled(template: dict[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def _sorted(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-class Stack:
+class FilledTemplate:
     """A template without loops and functions of SAM, with its parameters."""
 
     def __init__(self, template: dict[str, Any], values: Mapping[str, str]) -> None:
