@@ -729,7 +729,7 @@ variable "queues_kms_key_arn" {
 }
 
 variable "environment_kms_key_arn" {
-  description = "Encrypts the variables of the functions with a key of your own. Whoever deploys needs kms:CreateGrant, kms:Encrypt and kms:Decrypt on it."
+  description = "Encrypts the variables of the functions with a key of your own. The one who deploys needs kms:CreateGrant, kms:Encrypt and kms:Decrypt on it."
   type        = string
   default     = ""
   validation {
