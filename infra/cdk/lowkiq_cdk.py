@@ -25,7 +25,7 @@ _CHOICES: Final[Mapping[str, Callable[[list[Any]], bool]]] = {
     "Fn::Not": lambda one: not one[0],
     "Fn::And": all,
     "Fn::Or": any,
-    "Fn::Contains": lambda both: both[1] in both[0],
+    "Fn::Contains": lambda both: str(both[1]) in both[0],
     "Fn::EachMemberIn": lambda both: set(both[0]) <= set(both[1]),
 }
 
@@ -35,7 +35,7 @@ class Lowkiq(Construct):
 
     `packages` is the folder with the packages DrainFunction, DashboardFunction and, with a way in, IngestFunction, as
     `sam build` and `lowkiq stack build` make them. `parameters` are those of the template by their names, as
-    `sam deploy` takes them; all but ShardIndexes may be values of other constructs. Raises ValueError for a parameter
+    `sam deploy` takes them; texts but ShardIndexes may be values of other constructs. Raises ValueError for a parameter
     that the template does not have, and in its words for those that don't fit together.
     """
 
@@ -61,6 +61,9 @@ class Lowkiq(Construct):
             if key in resource:
                 made.add_override(key, resource[key])
         if resource["Type"] == _FUNCTION:
+            variables = resource["Properties"]["Environment"]["Variables"]
+            texts = {key: str(value) if isinstance(value, int) else value for key, value in variables.items()}
+            made.add_property_override("Environment.Variables", texts)
             asset = assets.Asset(self, f"{name}Package", path=str(package))
             code = {"Bucket": asset.s3_bucket_name, "Key": asset.s3_object_key}
             made.add_property_override("CodeUri", code)
@@ -85,7 +88,11 @@ class _Settled:
         for name, text in values.items():
             _check_form(name, text, known[name])
         lists = {name for name, one in known.items() if one["Type"] == "CommaDelimitedList"}
-        self._values = {name: text.split(",") if name in lists else text for name, text in values.items()}
+        numbers = {name for name, one in known.items() if one["Type"] == "Number"}
+        self._values = {
+            name: text.split(",") if name in lists else int(text) if name in numbers else text
+            for name, text in values.items()
+        }
         self._template = template
         self._functions: Mapping[str, Callable[[Any], Any]] = {
             "Ref": self._reference,
