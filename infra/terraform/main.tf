@@ -17,9 +17,13 @@ locals {
   place     = "${data.aws_region.current.region}:${data.aws_caller_identity.current.account_id}"
   function  = "arn:${local.partition}:lambda:${local.place}:function:${var.name}"
 
-  in_vpc        = length(var.subnet_ids) > 0
-  uses_iam      = var.redis_iam_user != ""
-  has_access    = var.redis_secret_arn != "" || local.uses_iam || var.secrets_kms_key_arn != "" || local.has_queue_key || local.in_vpc || var.tracing == "Active"
+  in_vpc   = length(var.subnet_ids) > 0
+  uses_iam = var.redis_iam_user != ""
+  # Known while a secret is not, where the functions are in a VPC.
+  has_access = anytrue([
+    local.in_vpc, local.uses_iam, local.has_queue_key, var.tracing == "Active",
+    var.redis_secret_arn != "", var.secrets_kms_key_arn != "",
+  ])
   has_queue_key = var.queues_kms_key_arn != ""
   has_redis_url = !contains(["", "-"], var.redis_url)
   publishes     = var.metrics != "none"

@@ -107,11 +107,24 @@ def test_what_the_template_refuses_the_module_refuses(
     assert len(cases) == said.count("Error: ")
 
 
+LATER: Final = """
+resource "terraform_data" "made" {}
+module "later" {
+  source             = "./lowkiq/infra/terraform"
+  packages           = "build"
+  redis_secret_arn   = terraform_data.made.id
+  subnet_ids         = [terraform_data.made.id]
+  security_group_ids = [terraform_data.made.id]
+}
+"""
+
+
 def test_the_pages_example_is_planned(tmp_path: Path) -> None:
-    """With a policy of one's own for the handlers."""
+    """With a policy of one's own for the handlers; beside it a stack whose network and secret are still to be made."""
     page = MODULE.with_suffix(".md").read_text()
     (example,) = re.findall(r"^```hcl\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "main.tf").write_text(example)
+    (tmp_path / "later.tf").write_text(LATER)
     shutil.copytree(MODULE, tmp_path / "lowkiq" / "infra" / "terraform")
 
     with terraform(tmp_path, {}) as run:
@@ -120,6 +133,7 @@ def test_the_pages_example_is_planned(tmp_path: Path) -> None:
     assert 0 == done.returncode, done.stderr
     assert "aws_iam_role_policy.orders" in done.stdout
     assert 'module.lowkiq.aws_lambda_function.function["drain"]' in done.stdout
+    assert "module.later.aws_iam_policy.access[0] will be created" in done.stdout
 
 
 def test_the_module_is_in_terraforms_own_form() -> None:
