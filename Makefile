@@ -6,8 +6,8 @@ WORKERS ?= 5
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.
-TOOLS := .tools/checkov/.done .tools/cloud/.done .tools/dist/.done .tools/docs/.done .tools/lowest/.done .tools/moto/.done \
-	.tools/sam/.done .tools/browser
+TOOLS := .tools/checkov/.done .tools/cloud/.done .tools/dist/.done .tools/docs/.done .tools/infra/.done .tools/lowest/.done \
+	.tools/moto/.done .tools/sam/.done .tools/browser
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 ARGS ?=
 

@@ -11,11 +11,13 @@ OUTSIDE_DOCS: Final = {
     "RELEASING.md": "project/releasing.md",
     "SECURITY.md": "project/security.md",
     "bench/README.md": "bench.md",
+    "infra/cdk.md": "infra/cdk.md",
     "infra/cloudwatch-dashboard.md": "infra/cloudwatch-dashboard.md",
     "infra/elasticache.md": "infra/elasticache.md",
     "infra/fargate.md": "infra/fargate.md",
     "infra/network.md": "infra/network.md",
     "infra/queue-function.md": "infra/queue-function.md",
+    "infra/terraform.md": "infra/terraform.md",
     "local/README.md": "local.md",
 }
 """Pages that stand beside what they describe, and their places on the site."""

@@ -26,8 +26,10 @@ from tests.kit.servers.server import Server
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(str(file) for file, _ in pages(ROOT))
 RUN = {"python", "console"}
-SHOWN = {"text", "lua", "json", "toml", "mermaid"}
+SHOWN = {"text", "lua", "json", "toml", "mermaid", "hcl"}
 UNRUN_AT_MOST = 5
+ELSEWHERE = {*FOLLOWED, "infra/cdk.md"}
+"""Pages whose examples other tests run: of the last one those of tests/infra, in the environment that has CDK."""
 README_LINES = 120
 OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -97,7 +99,7 @@ def evaluate(document: Document) -> None:
             continue
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - FOLLOWED))
+@pytest.mark.parametrize("page", sorted({*PAGES} - ELSEWHERE))
 @pytest.mark.usefixtures("redis_url")
 def test_the_examples_of_a_page_run(page: str) -> None:
     """What a reader copies from a page works, from its first block to its last."""
@@ -108,7 +110,7 @@ def test_the_examples_of_a_page_run(page: str) -> None:
 def test_the_pages_get_along_on_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newcomer tries one page after the other on the embedded server: no page is in the way of another."""
     monkeypatch.setenv("LOWKIQ_REDIS_URL", "embedded:")
-    for page in sorted({*PAGES} - FOLLOWED):
+    for page in sorted({*PAGES} - ELSEWHERE):
         evaluate(parse(page, console=lambda _example: None))
 
 

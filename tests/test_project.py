@@ -25,7 +25,7 @@ GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 RUN = PYPROJECT["project"]["dependencies"]
 LOCAL = RUN + EXTRAS["local"] + GROUPS["build"]
 # Each in an environment of its own.
-TOOLS = {name: GROUPS[name] for name in ("checkov", "cloud", "dist", "docs", "moto", "sam")}
+TOOLS = {name: GROUPS[name] for name in ("checkov", "cloud", "dist", "docs", "infra", "moto", "sam")}
 LOWEST = [*RUN, *chain.from_iterable(EXTRAS.values())]
 DEV = [
     *RUN,

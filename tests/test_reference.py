@@ -11,7 +11,7 @@ import pytest
 import lowkiq_lambda
 from lint.reference import template
 from lint.reference.__main__ import main
-from lint.reference.pages import PAGES, text_of
+from lint.reference.pages import PAGES, place_of, text_of
 from lint.reference.sources import ROOT, field_docs
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
@@ -30,18 +30,18 @@ MOST_IN_ALL: Final = 70
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_as_the_code_says(name: str) -> None:
     """`make reference` writes them anew."""
-    assert text_of(name) == (FOLDER / name).read_text()
+    assert text_of(name) == (ROOT / place_of(name)).read_text()
 
 
 def test_stale_pages_are_told_and_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The check writes nothing; the program writes what is missing or not as the code says, and no more."""
     codes = [main(["--check"], tmp_path), main([], tmp_path), main(["--check"], tmp_path)]
-    (tmp_path / "errors.md").write_text("# Errors\n")
+    (tmp_path / place_of("errors.md")).write_text("# Errors\n")
     codes += [main(["--check"], tmp_path), main([], tmp_path)]
     told = capsys.readouterr()
 
     assert [1, 0, 0, 1, 0] == codes
-    assert [f"wrote docs/reference/{name}" for name in (*PAGES, "errors.md")] == told.out.splitlines()
+    assert [f"wrote {place_of(name)}" for name in (*PAGES, "errors.md")] == told.out.splitlines()
     assert "docs/reference/errors.md is not as the code says: make reference\n" in told.err
 
 

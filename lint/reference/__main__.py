@@ -4,18 +4,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lint.reference.pages import FOLDER, PAGES, is_current, write
+from lint.reference.pages import PAGES, is_current, place_of, write
+from lint.reference.sources import ROOT
 
 
-def main(words: Sequence[str], folder: Path = FOLDER) -> int:
+def main(words: Sequence[str], root: Path = ROOT) -> int:
     """The exit code: 1 where a page is not as the code says, and only that was asked."""
-    stale = [name for name in PAGES if not is_current(name, folder)]
+    stale = [name for name in PAGES if not is_current(name, root)]
     if "--check" in words:
-        sys.stderr.write("".join(f"docs/reference/{name} is not as the code says: make reference\n" for name in stale))
+        sys.stderr.write("".join(f"{place_of(name)} is not as the code says: make reference\n" for name in stale))
         return int(bool(stale))
     for name in stale:
-        write(name, folder)
-        sys.stdout.write(f"wrote docs/reference/{name}\n")
+        write(name, root)
+        sys.stdout.write(f"wrote {place_of(name)}\n")
     return 0
 
 

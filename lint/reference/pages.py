@@ -1,11 +1,11 @@
-"""The pages by their names."""
+"""The pages by their names, and the files of the Terraform module that are made of the template."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from lint.reference import cli, errors, features, metrics, settings, template
+from lint.reference import cli, errors, features, metrics, settings, template, terraform
 from lint.reference.sources import ROOT
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -15,25 +15,37 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "features.md": features.page,
     "metrics.md": metrics.page,
     "template.md": template.page,
+    "variables.tf": terraform.variables,
+    "rules.tf": terraform.rules,
 }
-FOLDER: Final = ROOT / "docs" / "reference"
+FOLDERS: Final = {".md": "docs/reference", ".tf": "infra/terraform"}
+"""Where the pages are, and the files of the Terraform module, by their endings."""
 _NOTE: Final = "\n<!-- Made of the code by `make reference`: a change here is lost. -->\n"
 
 
 @cache
 def text_of(name: str) -> str:
     """The page as the code says it."""
-    head, _, rest = PAGES[name]().partition("\n")
+    text = PAGES[name]()
+    if name.endswith(".tf"):
+        return text
+    head, _, rest = text.partition("\n")
     return f"{head}\n{_NOTE}{rest.rstrip()}\n"
 
 
-def is_current(name: str, folder: Path = FOLDER) -> bool:
-    """Whether the page in the folder says what the code says."""
-    path = folder / name
+def place_of(name: str) -> str:
+    """The page, seen from the checkout."""
+    return f"{FOLDERS[PurePosixPath(name).suffix]}/{name}"
+
+
+def is_current(name: str, root: Path = ROOT) -> bool:
+    """Whether the page below the root says what the code says."""
+    path = root / place_of(name)
     return path.exists() and path.read_text() == text_of(name)
 
 
-def write(name: str, folder: Path = FOLDER) -> None:
+def write(name: str, root: Path = ROOT) -> None:
     """Write the page."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(text_of(name))
+    path = root / place_of(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_of(name))

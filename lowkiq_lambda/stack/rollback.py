@@ -75,7 +75,8 @@ def _functions(stack: str) -> Sequence[str]:
     functions = [outputs[name] for name in _OUTPUTS if name in outputs]
     if not functions:
         raise DeployError(f"Stack {stack!r} has none of the outputs {', '.join(_OUTPUTS)}: it is of another template.")
-    if parameters.get("Alias") != ALIAS:
+    # The stack of the CDK construct has no parameters; its alias is there, or not.
+    if parameters.get("Alias", ALIAS) != ALIAS:
         raise DeployError(
             f"Stack {stack!r} starts the latest code of its functions, so a version cannot be taken back: deploy it "
             f"with Alias={ALIAS}. Until then a rollback is a deploy of the code before."

@@ -28,7 +28,7 @@ Run = Callable[..., tuple[int, str, str]]
 class Versions:
     """A stack that tells what ours does, with functions of which each deploy makes a version."""
 
-    def __init__(self, cloud: LocalCloud, alias: str = "live") -> None:
+    def __init__(self, cloud: LocalCloud, alias: str | None = "live") -> None:
         self.name = f"test-{uuid4().hex[:8]}"
         self.api: Any = cloud.client("lambda")
         self._stacks: Any = cloud.client("cloudformation")
@@ -43,17 +43,17 @@ class Versions:
                 Environment={"Variables": {"LOWKIQ_RELEASE": "v1"}},
             )
 
-    def _make(self, alias: str) -> None:
+    def _make(self, alias: str | None) -> None:
         outputs = {
             f"{function.title()}FunctionName": {"Value": {"Fn::Sub": f"${{AWS::StackName}}-{function}"}}
             for function in FUNCTIONS
         }
         template = {
-            "Parameters": {"Alias": {"Type": "String"}},
+            "Parameters": {"Alias": {"Type": "String"}} if alias is not None else {},
             "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
             "Outputs": outputs,
         }
-        parameters = [{"ParameterKey": "Alias", "ParameterValue": alias}]
+        parameters = [{"ParameterKey": "Alias", "ParameterValue": alias}] if alias is not None else []
         self._stacks.create_stack(StackName=self.name, TemplateBody=json.dumps(template), Parameters=parameters)
         self._stacks.get_waiter("stack_create_complete").wait(StackName=self.name, WaiterConfig={"Delay": 1})
 
@@ -102,7 +102,7 @@ def make_stack(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
     for name, value in cloud.environment.items():
         monkeypatch.setenv(name, value)
 
-    def make(alias: str = "live") -> Versions:
+    def make(alias: str | None = "live") -> Versions:
         made.append(Versions(cloud, alias))
         return made[-1]
 
@@ -283,3 +283,16 @@ def test_without_yes_somebody_has_to_be_asked(stack: Versions, run: Run) -> None
 
     assert (MISUSED, ["3", "3"]) == (code, stack.runs())
     assert "give --yes" in error
+
+
+def test_a_stack_of_cdk_goes_back_too(make_stack: Callable[..., Versions], run: Run) -> None:
+    """It has the outputs and no parameters: only its aliases say whether versions run."""
+    stack = make_stack(None)
+    without = run(stack.name, "--yes")
+    for number in (1, 2):
+        stack.deploy(number)
+
+    assert 1 == without[0]
+    assert "has no alias 'live'" in without[2]
+    assert 0 == run(stack.name, "--yes")[0]
+    assert ["1", "1"] == stack.runs()

@@ -14,7 +14,7 @@ from tests.kit.workers import declare
 pytestmark = pytest.mark.unverified("the server goes back in time")
 
 
-class Call(NamedTuple):
+class Handing(NamedTuple):
     """What the handler got."""
 
     id: str
@@ -54,12 +54,12 @@ def drain_all(app: Lowkiq, worker: type[Worker]) -> None:
 
 def test_a_restored_snapshot_repeats_what_was_done_since_in_order(server: Server, tmp_path: Path) -> None:
     """Its jobs run again, also one in flight then; a batch that runs over the restore has no effect on the queue."""
-    app, snapshot, calls = Lowkiq(Config(redis_url=server.url, lease_ttl=0.5)), Snapshot(server, tmp_path), list[Call]()
+    app, snapshot, calls = Lowkiq(Config(redis_url=server.url, lease_ttl=0.5)), Snapshot(server, tmp_path), list[Handing]()
     at = {"in flight": snapshot.take, "over the restore": snapshot.restore}
 
     def perform(batch: Batch) -> None:
         for job_id, payloads in batch.items():
-            calls.append(Call(job_id, payloads, batch.token, batch.job(job_id).repeated))
+            calls.append(Handing(job_id, payloads, batch.token, batch.job(job_id).repeated))
             if job_id in at:
                 at.pop(job_id)()
 

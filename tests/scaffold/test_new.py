@@ -33,6 +33,12 @@ OWN: Final = {
 """For people to change; local.mk says where a library of this machine lies."""
 STACK: Final = {f"lowkiq/{path.relative_to(ROOT)}" for path in (ROOT / "template.yaml", *INFRA)}
 MAKEFILES: Final = {f"lowkiq/{path.relative_to(ROOT)}" for path in (ROOT / "infra/package").glob("*/Makefile")}
+OTHERS: Final = {
+    f"lowkiq/{path.relative_to(ROOT)}"
+    for pattern in ("terraform/*.tf", "cdk/*.py")
+    for path in (ROOT / "infra").glob(pattern)
+}
+"""The stack for those who deploy by other means."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +57,7 @@ def test_a_project_has_an_app_and_the_stack(folder: Path, capsys: pytest.Capture
     """What people change, and below lowkiq/ what the library brings; and the command says what to type next."""
     assert 0 == main(["new", "shop"])
 
-    assert OWN | STACK | MAKEFILES == files(folder / "shop")
+    assert OWN | STACK | MAKEFILES | OTHERS == files(folder / "shop")
     assert "  make test " in capsys.readouterr().out
     assert [folder / "shop"] == [*folder.iterdir()]
 
@@ -60,7 +66,7 @@ def test_a_project_may_have_a_web_app(folder: Path) -> None:
     """One of FastAPI, which its tests, its container and its linters know."""
     assert 0 == main(["new", "shop", "--web", "fastapi"])
 
-    assert {"web.py", "tests/test_web.py"} == files(folder / "shop") - OWN - STACK - MAKEFILES
+    assert {"web.py", "tests/test_web.py"} == files(folder / "shop") - OWN - STACK - MAKEFILES - OTHERS
     for name in ("Makefile", "compose.yaml"):
         assert "uvicorn web:web" in (folder / "shop" / name).read_text()
 
@@ -133,4 +139,4 @@ def test_a_project_is_written_where_no_extra_is_installed(folder: Path) -> None:
         assert 0 == done.returncode
         assert (done.stdout + done.stderr).startswith(said)
 
-    assert OWN | STACK | MAKEFILES == files(folder / "shop")
+    assert OWN | STACK | MAKEFILES | OTHERS == files(folder / "shop")

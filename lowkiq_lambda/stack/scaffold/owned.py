@@ -90,7 +90,8 @@ def outdated(template: Path) -> str | None:
 def _paths(source: Path) -> Iterator[Path]:
     yield source / TEMPLATE
     yield from sorted((source / "infra").glob("*.yaml"))
-    yield from sorted((source / "infra" / "package").glob("*/Makefile"))
+    for pattern in ("package/*/Makefile", "terraform/*.tf", "cdk/*.py"):
+        yield from sorted((source / "infra").glob(pattern))
 
 
 def stack_folder() -> Path:
