@@ -54,7 +54,8 @@ def drain_all(app: Lowkiq, worker: type[Worker]) -> None:
 
 def test_a_restored_snapshot_repeats_what_was_done_since_in_order(server: Server, tmp_path: Path) -> None:
     """Its jobs run again, also one in flight then; a batch that runs over the restore has no effect on the queue."""
-    app, snapshot, calls = Lowkiq(Config(redis_url=server.url, lease_ttl=0.5)), Snapshot(server, tmp_path), list[Handing]()
+    app, calls = Lowkiq(Config(redis_url=server.url, lease_ttl=0.5)), list[Handing]()
+    snapshot = Snapshot(server, tmp_path)
     at = {"in flight": snapshot.take, "over the restore": snapshot.restore}
 
     def perform(batch: Batch) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from typing import Any, Final
 
@@ -37,7 +36,6 @@ exec(page)
 pytestmark = [
     pytest.mark.xdist_group("templates"),
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("node") is None, reason="CDK runs in Node.js, and there is none"),
 ]
 
 
@@ -51,6 +49,7 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dic
     (page,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     # Without CDK's own look at the template, which takes longer than all the rest.
     settings = {"PYTHONPATH": str(CONSTRUCT), "CDK_VALIDATION": "false", "CDK_OUTDIR": "page"}
+    settings["PATH"] = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [PYTHON, "-c", SYNTHESIZE],
         cwd=folder,
