@@ -1,0 +1,198 @@
+"""`python -m tests.proof.replicas` kills a primary again and again, and counts what each of two apps has lost.
+
+Both push to the same servers at the same moments: one as by default, and one with `wait_replicas=1`. Before half of
+the kills the replica stands still, and gets more than the system keeps for it on the way, so it lacks the last writes.
+A checker of its own compares the pushes that have returned with what the servers hold.
+"""
+
+import argparse
+import logging
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, islice
+from typing import Final
+from uuid import uuid4
+
+import redis
+from redis.crc import key_slot
+
+from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.kit.apps import closing_app
+from tests.kit.servers import ReplicatedCluster, SentinelSetup, Server
+from tests.kit.waiting import eventually
+
+FAILOVERS: Final = 20
+_BALLAST: Final = b"x" * 1024 * 1024
+_MEGABYTES: Final = 16
+"""More than the system keeps between two processes."""
+_REPLICATED: Final = 16_384 // 3
+"""Slots before this one are on the node of a cluster that has a replica."""
+_TIMEOUT: Final = 120.0
+
+Setup = SentinelSetup | ReplicatedCluster
+
+
+class Subject:
+    """An app that pushes jobs, half of which it drains; it notes which pushes have returned."""
+
+    def __init__(self, setup: Setup, wait_replicas: int) -> None:
+        self.wait_replicas = wait_replicas
+        self.returned: dict[str, set[str]] = {}
+        self.refused = 0
+        self.runs: list[str] = []
+        self._setup = setup
+        self._config = Config(redis_url=setup.url, redis_timeout=1.0, lease_ttl=2.0, wait_replicas=wait_replicas)
+        # In a cluster, their shards lie on the node that has a replica.
+        names = (f"queue-{uuid4().hex}" for _ in count())
+        self._queues = [*islice((name for name in names if key_slot(_shard(name).keys[0].encode()) < _REPLICATED), 2)]
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """It pushes and drains until the block ends; then it drains the rest."""
+        stop = threading.Event()
+        with closing_app(Lowkiq(self._config)) as storing, closing_app(Lowkiq(self._config)) as draining:
+            stored, drained = (
+                self._worker(app, name) for app, name in zip((storing, draining), self._queues, strict=True)
+            )
+            threads = [
+                threading.Thread(target=self._push, args=(stored, stop)),
+                threading.Thread(target=self._push, args=(drained, stop)),
+                threading.Thread(target=self._drain, args=(draining, stop)),
+            ]
+            for thread in threads:
+                thread.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+            eventually(lambda: _is_empty(draining), timeout=_TIMEOUT, what="the end of all jobs")
+
+    def lost(self) -> int:
+        """Pushes that have returned, and are neither stored nor were they performed."""
+        stored, drained = self._queues
+        kept = {job_id.decode() for job_id in self._read(_shard(stored).key("jobs"))}
+        return len(self.returned.get(stored, set()) - kept) + len(self.returned.get(drained, set()) - {*self.runs})
+
+    @property
+    def accepted(self) -> int:
+        """How many pushes have returned."""
+        return sum(map(len, [*self.returned.values()]))
+
+    def _read(self, key: str) -> list[bytes]:
+        if isinstance(self._setup, ReplicatedCluster):
+            return list(self._setup.client.hkeys(key))
+        return list(self._setup.primary.admin.hkeys(key))
+
+    def _worker(self, app: Lowkiq, name: str) -> type[Worker]:
+        runs = self.runs
+
+        class Noting(Worker):
+            queue_name = name
+            shards_count = 1
+            batch_size = 10
+
+            def perform(self, batch: Batch) -> None:
+                runs.extend(batch)
+
+        return app.worker(Noting)
+
+    def _push(self, worker: type[Worker], stop: threading.Event) -> None:
+        number, returned = 0, self.returned.setdefault(worker.queue_name, set())
+        while not stop.wait(0.002):
+            number += 1
+            try:
+                worker.push_many([{"id": f"id{number}"}])
+                returned.add(f"id{number}")
+            except LowkiqError:
+                self.refused += 1
+
+    def _drain(self, app: Lowkiq, stop: threading.Event) -> None:
+        while not stop.wait(0.01):
+            with suppress(LowkiqError):
+                app.drain(seconds=1.0)
+
+
+def _shard(queue_name: str) -> ShardRef:
+    return ShardRef(queue_name, 1, 0)
+
+
+def lag(primary: Server, replica: Server) -> None:
+    """Let the replica stand still, and write more than the system keeps for it: it lacks all that comes from now on."""
+    replica.freeze()
+    client = redis.Redis(host=primary.host, port=primary.port, socket_timeout=30, protocol=2)
+    with client:
+        for number in range(_MEGABYTES):
+            # Its name is in the slots of the primary of a cluster.
+            client.execute_command("SET", f"ballast-{number}-{{06S}}", _BALLAST, "PX", 60_000)
+
+
+def fail_over(setup: Setup, *, behind: bool, rest: float) -> None:
+    """Kill the primary after a `rest`, before which the replica falls `behind`; returns when another one serves."""
+    primary, (replica,) = setup.primary, setup.replicas
+    if behind:
+        lag(primary, replica)
+    threading.Event().wait(rest)
+    primary.kill()
+    replica.thaw()
+    setup.await_other_than(primary)
+
+
+def prove(setup: Setup, failovers: int, seed: int) -> list[Subject]:
+    """So many failovers, every other one of a replica that lags."""
+    rng, subjects = random.Random(seed), [Subject(setup, 0), Subject(setup, 1)]
+    with subjects[0].at_work(), subjects[1].at_work():
+        for number in range(failovers):
+            goals = [subject.accepted + 100 for subject in subjects]
+            eventually(
+                lambda goals=goals: all(one.accepted > goal for one, goal in zip(subjects, goals, strict=True)),
+                timeout=_TIMEOUT,
+                what="pushes that return",
+            )
+            fail_over(setup, behind=number % 2 == 1, rest=rng.uniform(0.0, 0.4))
+            setup.heal()
+    return subjects
+
+
+def main() -> int:
+    """Print a table; 1 if a push was lost that had waited."""
+    parser = argparse.ArgumentParser("python -m tests.proof.replicas", description=__doc__)
+    parser.add_argument("--failovers", type=int, default=FAILOVERS, help=f"of each setup ({FAILOVERS})")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    options = parser.parse_args()
+    logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
+    lost = 0
+    lines = ["| setup | wait_replicas | failovers | pushes returned | refused | lost | runs again |"]
+    for kind in (SentinelSetup, ReplicatedCluster):
+        with kind() as setup:
+            for one in prove(setup, options.failovers, options.seed):
+                again = len(one.runs) - len({*one.runs})
+                words = (
+                    kind.__name__,
+                    one.wait_replicas,
+                    options.failovers,
+                    one.accepted,
+                    one.refused,
+                    one.lost(),
+                    again,
+                )
+                lines.append(f"| {' | '.join(map(str, words))} |")
+                lost += one.lost() if one.wait_replicas else 0
+    sys.stdout.write("\n".join([f"seed {options.seed}", *lines, ""]))
+    return 1 if lost else 0
+
+
+def _is_empty(app: Lowkiq) -> bool:
+    with suppress(LowkiqError):
+        app.drain(seconds=2.0)
+        return app.operate.stats()["total"]["length"] == 0
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
