@@ -69,7 +69,7 @@ def test_p2_a_move_in_a_cluster_waits_for_the_replica(replicated_cluster: Replic
 @pytest.mark.nightly("two failovers are among the tests above")
 @pytest.mark.parametrize("kind", [SentinelSetup, ReplicatedCluster])
 def test_p2_random_failovers_lose_no_push_that_has_waited(kind: type[Setup]) -> None:
-    """P2: as the program does, which kills at random moments while apps push and drain; without a wait it sees losses."""
+    """P2: as the program, which kills at random moments while apps push and drain; it sees losses without a wait."""
     with kind() as setup:
         careless, careful = prove(setup, failovers=4, seed=4)
 
