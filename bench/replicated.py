@@ -1,100 +1,106 @@
-"""What `wait_replicas=1` costs: pushes and drains with and without it, in turn, on a primary with a replica.
+"""What `wait_replicas=1` costs: pushes and drains with and without it, by turns, on a primary with a replica.
 
-`python -m bench.replicated`. Both servers are on this machine, so a wait takes no way through a network: add a round
-trip between your primary and its replica. Progress goes to stderr.
+`python -m bench.replicated`. All is on this machine, so a wait takes no way through a network: add a round trip between
+your primary and its replica. A number is the median, with the quartiles; a ratio is that of medians.
 """
 
 import argparse
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from statistics import median, quantiles
+from typing import Any, Final
 
 from bench.here import new_queue
-from bench.table import ratio, spread
+from bench.table import MILLISECONDS, ratio
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.cli.output import markdown, whole
+from lowkiq_lambda.cli.output import markdown
 from tests.kit.apps import closing_app
 from tests.kit.servers import SentinelSetup
 
-PUSH, PUSHES, DRAIN, SINGLE = (
-    "push of one job",
+PUSH, PUSHES, DRAIN, ONE_BY_ONE = (
+    "push",
     "push_many of 1,000",
-    "drain, 1,000 a settling",
-    "drain, one a settling",
+    "drain of these, in two calls",
+    "drain of 20, one by one",
 )
-_AT_ONCE: Final = 1_000
+_MANY: Final = 1_000
 _FEW: Final = 20
-"""Part of the jobs that are pushed, or settled, one by one."""
 
-Rates = Mapping[str, float]
+Act = Callable[[], object]
+Laps = Mapping[tuple[str, int], Sequence[float]]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser("python -m bench.replicated", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="how often all is measured (5)")
-    parser.add_argument("--jobs", type=int, default=40_000, metavar="N", help="jobs of a drain (40,000)")
+    parser.add_argument("--repeats", type=int, default=200, metavar="N", help="how often all is measured (200)")
     options = parser.parse_args(arguments)
-    samples: list[tuple[Rates, Rates]] = []
-    with SentinelSetup() as setup:
-        for repeat in range(options.repeats):
-            # The one that comes first changes, as the second finds the machine warm.
-            order = (0, 1) if repeat % 2 else (1, 0)
-            found = {count: dict(_measure(setup.url, count, options.jobs)) for count in order}
-            samples.append((found[0], found[1]))
-            print(repeat + 1, found, file=sys.stderr, flush=True)
-    print(table(samples))
+    with SentinelSetup() as setup, _acts(setup.url, 0) as without, _acts(setup.url, 1) as waiting:
+        print(table(_measure({0: without, 1: waiting}, options.repeats)))
 
 
-def _measure(url: str, wait_replicas: int, jobs: int) -> Iterator[tuple[str, float]]:
-    """Jobs a second of each kind."""
-    few = max(1, jobs // _FEW)
-    with closing_app(Lowkiq(Config(redis_url=url, wait_replicas=wait_replicas))) as app:
-        worker = app.worker(queue_name=new_queue("replicated"), shards_count=1, batch_size=100)(_nothing)
-        worker.push("warm")
-        app.drain()
-        began_at = time.perf_counter()
-        for number in range(few):
-            worker.push(number)
-        yield PUSH, few / (time.perf_counter() - began_at)
-        began_at = time.perf_counter()
-        for start in range(few, jobs, _AT_ONCE):
-            worker.push_many([{"id": number} for number in range(start, min(start + _AT_ONCE, jobs))])
-        yield PUSHES, (jobs - few) / (time.perf_counter() - began_at)
-        began_at = time.perf_counter()
-        app.drain()
-        yield DRAIN, jobs / (time.perf_counter() - began_at)
-    with closing_app(Lowkiq(Config(redis_url=url, wait_replicas=wait_replicas, settle_interval=0))) as app:
-        worker = app.worker(queue_name=new_queue("replicated"), shards_count=1)(_nothing)
-        worker.push_many([{"id": number} for number in range(few)])
-        began_at = time.perf_counter()
-        app.drain()
-        yield SINGLE, few / (time.perf_counter() - began_at)
+def _measure(acts: Mapping[int, Mapping[str, Act]], repeats: int) -> Laps:
+    """Seconds of each act; which app comes first changes, as the second finds the machine warm."""
+    laps: dict[tuple[str, int], list[float]] = {}
+    for repeat in range(repeats):
+        for kind in acts[0]:
+            for number in (0, 1) if repeat % 2 else (1, 0):
+                began_at = time.perf_counter()
+                acts[number][kind]()
+                laps.setdefault((kind, number), []).append(time.perf_counter() - began_at)
+    return laps
+
+
+@contextmanager
+def _acts(url: str, wait_replicas: int) -> Iterator[Mapping[str, Act]]:
+    """What an app does, in this order; the name of what is not measured begins with a blank."""
+    with (
+        closing_app(Lowkiq(Config(redis_url=url, wait_replicas=wait_replicas))) as fast,
+        closing_app(Lowkiq(Config(redis_url=url, wait_replicas=wait_replicas, settle_interval=0))) as slow,
+    ):
+        many = fast.worker(queue_name=new_queue("replicated"), shards_count=1, batch_size=100)(_nothing)
+        few = slow.worker(queue_name=new_queue("replicated"), shards_count=1)(_nothing)
+        ids = count()
+        acts: dict[str, Act] = {
+            PUSH: lambda: many.push(next(ids)),
+            PUSHES: lambda: many.push_many(_jobs(ids, _MANY)),
+            DRAIN: fast.drain,
+            " push of a few": lambda: few.push_many(_jobs(ids, _FEW)),
+            ONE_BY_ONE: slow.drain,
+        }
+        for act in acts.values():
+            act()
+        yield acts
+
+
+def _jobs(ids: Iterator[int], number: int) -> list[dict[str, Any]]:
+    return [{"id": next(ids)} for _ in range(number)]
 
 
 def _nothing(_batch: object) -> None:
     pass
 
 
-def table(samples: Sequence[tuple[Rates, Rates]]) -> str:
-    """A line for each kind; the ratio is within a repeat."""
-    head = ("jobs a second", "wait_replicas=0", "wait_replicas=1", "ratio", "more for each call, ms")
-    calls = {PUSHES: _AT_ONCE, DRAIN: _AT_ONCE}
+def table(laps: Laps) -> str:
+    """A line for each kind of act."""
+    head = ("milliseconds", "wait_replicas=0", "wait_replicas=1", "ratio")
     rows = [
         (
             kind,
-            spread([without[kind] for without, _ in samples], whole),
-            spread([waiting[kind] for _, waiting in samples], whole),
-            spread([waiting[kind] / without[kind] for without, waiting in samples], ratio),
-            spread(
-                [1_000 * calls.get(kind, 1) * (1 / waiting[kind] - 1 / without[kind]) for without, waiting in samples],
-                ratio,
-            ),
+            _spread(laps[kind, 0]),
+            _spread(laps[kind, 1]),
+            ratio(median(laps[kind, 1]) / median(laps[kind, 0])),
         )
-        for kind in (PUSH, PUSHES, DRAIN, SINGLE)
+        for kind in (PUSH, PUSHES, DRAIN, ONE_BY_ONE)
     ]
     return markdown(head, rows)
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    low, middle, high = (ratio(MILLISECONDS * each) for each in quantiles(seconds, n=4, method="inclusive"))
+    return f"{middle} ({low} to {high})"
 
 
 if __name__ == "__main__":
