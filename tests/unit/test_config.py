@@ -235,7 +235,7 @@ def test_error_names_variable_and_value(text: str) -> None:
 def test_every_plain_setting_has_a_variable() -> None:
     """The name of a variable is the setting's, in capitals, behind the library's."""
     assert variable_of("client_pool_size") == "LOWKIQ_CLIENT_POOL_SIZE"
-    for setting in ("settle_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "wait_replicas", "claim_bytes"):
+    for setting in ("settle_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "claim_bytes"):
         config = Config.from_env({variable_of(setting): "3"})
         assert getattr(config, setting) == 3
 

@@ -289,7 +289,7 @@ class Backend:
         Raises what redis-py does.
         """
         keys = target.some(code.pick)
-        return self._execute(("EVAL", code.source, len(keys), *keys, *args), code, target)
+        return self._written(("EVAL", code.source, len(keys), *keys, *args), code, target)
 
     def _second_chance(
         self,
@@ -335,7 +335,7 @@ class Backend:
         command = evalsha(code, shard, args)
         try:
             if not ask_time or self.nodes.is_known(shard):
-                return self._execute(command, code, shard)
+                return self._written(command, code, shard)
             asking, key = self.nodes.asking(), shard.keys[0]
             commands: list[tuple[str, Command]] = [(key, asking), (key, command)]
             if self.replicated is None:
@@ -347,11 +347,15 @@ class Backend:
         except UnknownScript:
             return self.evaluate(code, shard, args)
 
-    def _execute(self, command: Sequence[Argument], code: Script, target: Keyed) -> Reply:
+    def _written(self, command: Sequence[Argument], code: Script, target: Keyed) -> Reply:
+        """The answer, once replicas have what the call wrote, if they are to."""
+        if self.replicated is None:
+            return self._execute(command)
+        *_, reply = self.replicated([*self.take_piggyback(), (target.keys[0], command)], [(code, target)])
+        return list(unless_error(reply))
+
+    def _execute(self, command: Sequence[Argument]) -> Reply:
         piggyback = self.take_piggyback()
-        if self.replicated is not None:
-            *_, reply = self.replicated([*piggyback, (target.keys[0], command)], [(code, target)])
-            return list(unless_error(reply))
         if not piggyback:
             cluster = self.nodes.cluster
             if cluster is not None:

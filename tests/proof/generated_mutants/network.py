@@ -10,10 +10,9 @@ import redis
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.store.server.faults import UnknownScript
 from lowkiq_lambda.store.shard.backend import Backend, Call
-from lowkiq_lambda.store.shard.keys import Keyed
 from lowkiq_lambda.store.shard.pushing import TOKEN_LIFE
 from lowkiq_lambda.store.shard.repair import Mender
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 NOW: Final = 4
 """The place of `now` behind the keys of a command, and of the word that it was measured."""
@@ -33,17 +32,17 @@ class UntrueBackend(Backend):
     errors: list[str]
     """What scripts raised: nothing has damaged the shard, so none of them may."""
 
-    def _execute(self, command: Sequence[Argument], code: Script, target: Keyed) -> Reply:
+    def _execute(self, command: Sequence[Argument]) -> Reply:
         chance = self.rng.random() if self.rng and command[0] == "EVALSHA" else 1.0
         if chance < LOST:
             raise redis.ConnectionError("lost on its way")
-        answer = self._performed(command, code, target)
+        answer = self._performed(command)
         if chance < UNANSWERED:
             raise redis.ConnectionError("its answer was lost")
         if chance < DOUBLED:
-            return self._performed(command, code, target)
+            return self._performed(command)
         if chance < self.held_below and answer[0] not in _REFUSALS:
-            self._hold(lambda: self._performed(self._dated(command), code, target))
+            self._hold(lambda: self._performed(self._dated(command)))
         return answer
 
     @property
@@ -76,9 +75,9 @@ class UntrueBackend(Backend):
         if len(self.held) < MOST_HELD:
             self.held.append(call)
 
-    def _performed(self, command: Sequence[Argument], code: Script, target: Keyed) -> Reply:
+    def _performed(self, command: Sequence[Argument]) -> Reply:
         try:
-            return super()._execute(command, code, target)
+            return super()._execute(command)
         except redis.ResponseError as error:
             if not isinstance(error, UnknownScript):
                 self.errors.append(f"a script raises: {error}")
