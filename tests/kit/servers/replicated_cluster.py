@@ -11,7 +11,7 @@ from tests.kit.waiting import eventually
 
 _TIMEOUT = 40.0
 _NODE_TIMEOUT = 1_000
-_SETTINGS = ("repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "cluster-replica-validity-factor 0")
+_SETTINGS = ("repl-diskless-sync-delay 0", "repl-ping-replica-period 1")
 
 
 class ReplicatedCluster(Cluster):
