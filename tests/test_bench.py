@@ -74,6 +74,17 @@ def test_what_concurrency_brings_is_measured() -> None:
 
 
 @pytest.mark.nightly("the first benchmark runs in each check")
+def test_the_cost_of_a_wait_for_replicas_is_measured() -> None:
+    """A line for each kind of push and drain, with a ratio."""
+    lines = [line.strip("| ").split(" | ") for line in run("bench.replicated", "--repeats=2").splitlines()[2:]]
+
+    assert ["push", "push_many of 1,000", "drain of these, in two calls", "drain of 20, one by one"] == [
+        line[0] for line in lines
+    ]
+    assert all(float(line[-1]) > 0 for line in lines)
+
+
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_jobs_with_a_cursor_are_measured() -> None:
     """Items, saves, and what is repeated after a kill: five lines with numbers, and three targets."""
     measured, targets = run("bench.iteration", "--repeats=1", "--items=200", "--kills=2").split("\n\n")

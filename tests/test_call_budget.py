@@ -20,6 +20,7 @@ from lowkiq_lambda.local.invoke import LocalContext
 from lowkiq_lambda.operate.lateness.duty import WatchDuty
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS
+from lowkiq_lambda.store.shard.replicas import Waits
 from lowkiq_lambda.store.shard.scripts import evalsha, script
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock
@@ -138,6 +139,24 @@ def test_p8_slow_batches_cost_one_round_trip_each(app: Lowkiq, clock: ManualCloc
     cost = cost_of(lambda: visit(app, clock))
 
     assert (1 + 10, 1 + 10) == (cost.round_trips, cost.scripts)
+
+
+def test_p8_a_wait_for_replicas_costs_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """P8: it travels behind the push, the acquisition and the settling; each waits once, for a write of its own."""
+    worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
+
+    def push_and_visit() -> Cost:
+        return cost_of(lambda: (worker.push_many(jobs()), visit(app, clock)))
+
+    without = push_and_visit()
+    for backend in app.core.connections.opened:
+        # The server has no replica, and none is enough.
+        backend.replicated = Waits(backend, 0, 1.0).send
+    push_and_visit()
+    waiting = push_and_visit()
+
+    assert without.round_trips == waiting.round_trips == 3
+    assert {"eval": 3, "del": 3, "set": 3, "wait": 3} == {**(waiting.commands - without.commands)}
 
 
 def test_an_id_in_retry_makes_its_neighbours_little_dearer(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:

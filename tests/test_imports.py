@@ -110,6 +110,7 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "testing",
         "operate",
         "store.shard.notifications",
+        "store.shard.replicas",
         "providers.aws.iam",
         "providers.aws.invoker",
         *WAYS_IN,

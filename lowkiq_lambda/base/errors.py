@@ -147,6 +147,10 @@ class PoolExhausted(BackendUnavailable):
     """No connection became free within `pool_timeout`: raise `client_pool_size`, or use fewer threads."""
 
 
+class NotReplicated(BackendUnavailable):
+    """The primary has what was written, but too few replicas do: a failover now may lose it, so write it again."""
+
+
 class BufferFull(BackendUnavailable):
     """Redis cannot be reached, and the buffer of this process is full: try again later, or raise `Buffer(jobs=...)`."""
 

@@ -99,6 +99,10 @@ class Connections:
         backend = self._new_backend(client, clock, partial(self.new_time, clock), clock.sleep, rng)
         backend.lease_ttl = config.lease_ttl
         backend.prefix = key_prefix(config.namespace)
+        if config.wait_replicas:
+            from lowkiq_lambda.store.shard.replicas import Waits  # noqa: PLC0415 - imported lazily: most wait for none
+
+            backend.replicated = Waits(backend, config.wait_replicas, timeout).send
         self.opened.append(backend)
         return backend
 

@@ -128,6 +128,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """How long a push waits for a free connection."""
     redis_timeout: Seconds = 5.0
     """How long a call waits for Redis; under a lease at most a sixth of `lease_ttl`."""
+    wait_replicas: Annotated[int, Meta(ge=0, le=100)] = 0
+    """How many replicas must have a push before it returns; a drain waits for them for half a second at most."""
 
     threads_per_node: Threads = 5
     """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""

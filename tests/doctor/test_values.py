@@ -26,6 +26,27 @@ def durability(one: NodeVitals, topology: Topology = "server") -> tuple[str, str
     return finding.mark, finding.says
 
 
+@pytest.mark.parametrize(
+    ("wait_replicas", "marks", "says"),
+    [
+        (1, ["ok"], "a failover to a replica that had it loses no push that has returned (wait_replicas 1)"),
+        (2, ["ok"], "a failover loses no push that has returned (wait_replicas 2)"),
+        (3, ["broken", "ok"], "wait_replicas is 3, and 2 replicas connected: every push fails"),
+    ],
+)
+def test_pushes_that_wait_for_more_replicas_than_there_are_are_told(
+    wait_replicas: int, marks: list[str], says: str
+) -> None:
+    """The finding comes with what to set; with enough replicas the sentence on failovers is another one."""
+    two = node({**KEPT, "connected_slaves": "2"})
+
+    findings = [*durability_findings([two], "sentinel", wait_replicas)]
+
+    assert marks == [found.mark for found in findings]
+    assert says in findings[0].says
+    assert (wait_replicas == 3) == ("wait_replicas lower" in findings[0].advice)
+
+
 def told(one: NodeVitals, check: str) -> tuple[str, str]:
     """Mark and words of a finding."""
     findings = [*server_findings([one], "cluster"), *durability_findings([one], "cluster")]

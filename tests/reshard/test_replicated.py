@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda import Config, Lowkiq, NotReplicated, Worker
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.replicas import NotReplicated, Replicas
+from lowkiq_lambda.store.shard.replicas import Replicas
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.servers import SentinelSetup

@@ -124,7 +124,7 @@ def _verified(core: Core, names: Sequence[str]) -> Mapping[str, VerifyRecord | N
 def _server(core: Core, backend: LookingBackend) -> list[Finding]:
     topology = topology_of(backend.client)
     nodes = backend.retrying(core.config.redis_retry_for, lambda: read_vitals(backend.client, backend.clock))
-    return [*server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    return [*server_findings(nodes, topology), *durability_findings(nodes, topology, core.config.wait_replicas)]
 
 
 def _of_work(operations: Operations, looks: _Looks, backend: LookingBackend) -> list[Finding]:

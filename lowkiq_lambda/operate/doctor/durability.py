@@ -18,16 +18,17 @@ _FAILURES: Final = {
 }
 
 
-def durability_findings(nodes: Sequence[NodeVitals], topology: Topology) -> Iterator[Finding]:
-    """The findings on all nodes; equal findings on several nodes are merged."""
-    yield from united([finding for node in nodes for finding in _of_node(node, topology)])
+def durability_findings(nodes: Sequence[NodeVitals], topology: Topology, wait_replicas: int = 0) -> Iterator[Finding]:
+    """The findings on all nodes; equal findings on several nodes are merged. `wait_replicas`: that of the app."""
+    yield from united([finding for node in nodes for finding in _of_node(node, topology, wait_replicas)])
 
 
-def _of_node(node: NodeVitals, topology: Topology) -> Iterator[Finding]:
+def _of_node(node: NodeVitals, topology: Topology, wait_replicas: int) -> Iterator[Finding]:
     yield from _failures(node)
     yield from _lagging(node)
+    yield from _too_few(node, wait_replicas)
     crash_mark, crash, crash_advice = _crash(node)
-    failover_mark, failover, failover_advice = _failover(node, topology)
+    failover_mark, failover, failover_advice = _failover(node, topology, wait_replicas)
     yield Finding(
         section="server",
         check="durability",
@@ -69,6 +70,20 @@ def _lagging(node: NodeVitals) -> Iterator[Finding]:
         )
 
 
+def _too_few(node: NodeVitals, wait_replicas: int) -> Iterator[Finding]:
+    count = _replicas_count(node)
+    if count is not None and count < wait_replicas:
+        yield Finding(
+            section="server",
+            check="replicas",
+            mark="broken",
+            says=f"wait_replicas is {wait_replicas}, and {several(count, 'replica')} connected: every push fails",
+            advice="Connect more replicas, or set wait_replicas lower.",
+            about=node.address,
+            promises=(NOTHING_LOST,),
+        )
+
+
 def _crash(node: NodeVitals) -> tuple[Mark, str, str]:
     """Whether a crash loses anything, what, and what to do."""
     is_append_only = node.told("aof_enabled", "appendonly")
@@ -100,13 +115,16 @@ def _crash_of_append_only(fsync: str | None) -> tuple[Mark, str, str]:
     return "ok", f"a crash loses the last second at most ({condition})", ""
 
 
-def _failover(node: NodeVitals, topology: Topology) -> tuple[Mark, str, str]:
+def _failover(node: NodeVitals, topology: Topology, wait_replicas: int) -> tuple[Mark, str, str]:
     count = _replicas_count(node)
     if count is None:
         return "unknown", "what a failover loses is not known, as the server does not tell its replicas", ""
     if not count:
         return "ok", "there is no replica to fail over to", ""
     replicas = several(count, "replica")
+    if wait_replicas:
+        condition = " to a replica that had it" if wait_replicas < count else ""
+        return "ok", f"a failover{condition} loses no push that has returned (wait_replicas {wait_replicas})", ""
     # INFO has the number of good replicas only if the server requires some.
     least = node.number("min-replicas-to-write") or int("min_slaves_good_slaves" in node.info)
     if least:

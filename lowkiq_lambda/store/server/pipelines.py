@@ -53,11 +53,13 @@ _PART: Final = 16 * 1024
 """Bytes: as many as a server reads at once."""
 
 
-def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
+def send_each(
+    client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]], strays: set[int] | None = None
+) -> list[Any]:
     """The answer as it came, or the redis-py error, of each of the (key, command) pairs, in their order.
 
     If a node's connection breaks, what came before counts, and all that follows has its error: some of that may
-    have been executed.
+    have been executed. `strays` gets the positions of those that a node has sent on to another one.
     """
     if not commands:
         return []
@@ -77,10 +79,12 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
             answers[position] = reply
     if any(isinstance(answer, _NODES_CHANGED) for answer in answers):
         _refresh(client)
-    return [
-        _redirected(client, command) if isinstance(answer, _NOT_HERE) else answer
-        for answer, (_, command) in zip(answers, commands, strict=True)
-    ]
+    redirected = [position for position, answer in enumerate(answers) if isinstance(answer, _NOT_HERE)]
+    for position in redirected:
+        answers[position] = _redirected(client, commands[position][1])
+    if strays is not None:
+        strays.update(redirected)
+    return answers
 
 
 def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> list[tuple[ClusterNode, list[int]]]:

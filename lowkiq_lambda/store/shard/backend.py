@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch, ShardDamaged
+from lowkiq_lambda.base.errors import LowkiqError, NotReplicated, QueueMismatch, ShardDamaged
 from lowkiq_lambda.store.server.connection import Client, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
@@ -29,7 +29,7 @@ from lowkiq_lambda.store.server.faults import (
     translated,
     unless_error,
 )
-from lowkiq_lambda.store.server.pipelines import ask, send_each, without_numbers
+from lowkiq_lambda.store.server.pipelines import Command, ask, send_each, without_numbers
 from lowkiq_lambda.store.shard.keys import PREFIX, Keyed, ShardRef
 from lowkiq_lambda.store.shard.nodes import Nodes, NodeTime
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script, accepted, evalsha, script
@@ -43,6 +43,8 @@ ScriptCall: TypeAlias = tuple[Script, Keyed, Sequence[Argument]]
 """Of a script that does not belong to a shard."""
 ExtraCommand: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
+Replicated: TypeAlias = Callable[[Sequence[tuple[str, Command]], Sequence[tuple[Script, Keyed]]], list[Any]]
+"""As `send_each`, of commands that end with these calls of scripts; it waits until replicas have what they wrote."""
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,8 @@ class Backend:
         """Seconds for which a shard whose lease was damaged has no holder."""
         self.prefix = PREFIX
         """The prefix of the app's keys and channels."""
+        self.replicated: Replicated | None = None
+        """How calls of scripts are sent, if replicas are to have what they write."""
         self._in_use: dict[str, tuple[str, ...]] = {}
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
@@ -252,7 +256,11 @@ class Backend:
             ]
         except REDIS_ERRORS as error:
             return [translate(error)] * len(calls)
-        replies = send_each(self.client, [(call[1].keys[0], evalsha(*call)) for call in prepared])
+        commands = [(call[1].keys[0], evalsha(*call)) for call in prepared]
+        if self.replicated is None:
+            replies = send_each(self.client, commands)
+        else:
+            replies = self.replicated(commands, [call[:2] for call in prepared])
         return [self._second_chance(*call, reply) for call, reply in zip(prepared, replies, strict=True)]
 
     def piggyback(self, commands: Iterable[ExtraCommand]) -> None:
@@ -281,7 +289,7 @@ class Backend:
         Raises what redis-py does.
         """
         keys = target.some(code.pick)
-        return self._execute(("EVAL", code.source, len(keys), *keys, *args))
+        return self._written(("EVAL", code.source, len(keys), *keys, *args), code, target)
 
     def _second_chance(
         self,
@@ -301,7 +309,7 @@ class Backend:
             return accepted(reply, shard)
         except ShardDamaged as error:
             return self._after_mending(code, shard, args, error)
-        except QueueMismatch as error:
+        except (NotReplicated, QueueMismatch) as error:
             return error
         except REDIS_ERRORS as error:
             if is_damage(error):
@@ -327,13 +335,24 @@ class Backend:
         command = evalsha(code, shard, args)
         try:
             if not ask_time or self.nodes.is_known(shard):
-                return self._execute(command)
-            asking = self.nodes.asking()
-            answer, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
+                return self._written(command, code, shard)
+            asking, key = self.nodes.asking(), shard.keys[0]
+            commands: list[tuple[str, Command]] = [(key, asking), (key, command)]
+            if self.replicated is None:
+                answer, reply = send_each(self.client, commands)
+            else:
+                answer, reply = self.replicated(commands, [(code, shard)])
             self.nodes.observe(self.nodes.of(shard), unless_error(answer), asking)
             return list(unless_error(reply))
         except UnknownScript:
             return self.evaluate(code, shard, args)
+
+    def _written(self, command: Sequence[Argument], code: Script, target: Keyed) -> Reply:
+        """The answer, once replicas have what the call wrote, if they are to."""
+        if self.replicated is None:
+            return self._execute(command)
+        *_, reply = self.replicated([*self.take_piggyback(), (target.keys[0], command)], [(code, target)])
+        return list(unless_error(reply))
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
         piggyback = self.take_piggyback()

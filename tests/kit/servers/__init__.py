@@ -8,6 +8,7 @@ from tests.kit.servers.cluster import Cluster
 from tests.kit.servers.far_proxy import FarProxy
 from tests.kit.servers.fault_proxy import FaultProxy
 from tests.kit.servers.managed import ManagedCache
+from tests.kit.servers.replicated_cluster import ReplicatedCluster
 from tests.kit.servers.sentinel import SentinelSetup
 from tests.kit.servers.server import Server, server_binary
 from tests.kit.servers.tls_proxy import TlsProxy
@@ -22,6 +23,7 @@ __all__ = [
     "LocalCloud",
     "MakeServer",
     "ManagedCache",
+    "ReplicatedCluster",
     "SentinelSetup",
     "Server",
     "TlsProxy",

@@ -97,16 +97,25 @@ class SentinelSetup(Started):
         before = self.primary
         eventually(self._order_failover, timeout=_TIMEOUT, what="a Sentinel's consent to fail over")
         with contextlib.suppress(AssertionError):
-            return self._await_other_than(before, _GIVEN_UP)
+            return self.await_other_than(before, _GIVEN_UP)
         # It was given up, as it is where the machine stands still for a while.
         self._order_failover()
-        return self._await_other_than(before)
+        return self.await_other_than(before)
 
     def kill_primary(self) -> Server:
         """Kill the primary; returns the new one when it is announced and writable."""
         before = self.primary
         before.kill()
-        return self._await_other_than(before)
+        return self.await_other_than(before)
+
+    def await_other_than(self, before: Server, timeout: float = _TIMEOUT) -> Server:
+        """The new primary when it is announced and writable."""
+        eventually(
+            lambda: self.primary is not before and _is_primary(self.primary),
+            timeout=timeout,
+            what="another primary",
+        )
+        return self.primary
 
     def close(self) -> None:
         """End all and remove their folders."""
@@ -122,14 +131,6 @@ class SentinelSetup(Started):
         except redis.ResponseError:
             return False
         return True
-
-    def _await_other_than(self, before: Server, timeout: float = _TIMEOUT) -> Server:
-        eventually(
-            lambda: self.primary is not before and _is_primary(self.primary),
-            timeout=timeout,
-            what="another primary",
-        )
-        return self.primary
 
     def _are_linked(self) -> bool:
         return all(_link(server) == "up" for server in self.servers[1:])
