@@ -27,9 +27,6 @@ PACKAGES: Final = {
 _TEMPLATE_KEY: Final = "template.yaml"
 _REST: Final = 0.05
 _PARAMETER: Final = re.compile(r"^  (\w+):\n    Type: ", re.MULTILINE)
-_NUMBERS: Final = re.compile(r"(?<=: )!Ref ((?:MessageC|Stream[CRB])\w+)")
-"""Of event source mappings: this cloud takes a parameter's number or truth for a text."""
-_DEFAULT: Final = r"^  {}:\n(?:    .*\n)*?    Default: (.*)$"
 _PROPERTIES: Final = re.compile(r"^  (?P<name>\w+):\n(?:    .*\n)*?    Properties:\n", re.MULTILINE)
 
 
@@ -121,7 +118,7 @@ class Deployment:
 
     def _request(self, parameters: Mapping[str, str], previous: Iterable[str] = ()) -> dict[str, Any]:
         return {
-            "TemplateURL": self._uploaded(parameters),
+            "TemplateURL": self._uploaded(),
             "Parameters": [
                 *({"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()),
                 *({"ParameterKey": key, "UsePreviousValue": True} for key in previous),
@@ -129,25 +126,20 @@ class Deployment:
             "Capabilities": ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
         }
 
-    def _uploaded(self, parameters: Mapping[str, str]) -> str:
+    def _uploaded(self) -> str:
         """Where the template lies: it is longer than CloudFormation takes one in a call, as for `sam deploy`."""
         s3 = self._cloud.client("s3")
-        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=self._template(parameters).encode())
+        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=self._template().encode())
         return f"{self._cloud.url}/{self._bucket}/{_TEMPLATE_KEY}"
 
-    def _template(self, parameters: Mapping[str, str]) -> str:
-        """The template as it is, but for where code lies, and for numbers, which this cloud takes for texts."""
-        text = self.template.read_text()
-
-        def plain(match: re.Match[str]) -> str:
-            defaults = re.findall(_DEFAULT.format(match[1]), text, re.MULTILINE)
-            return parameters.get(match[1]) or (str(defaults[0]).strip('"') if defaults else match[0])
+    def _template(self) -> str:
+        """The template as it is, but for where the code lies."""
 
         def with_code(match: re.Match[str]) -> str:
             package = PACKAGES.get(match["name"])
             return match[0] + (f"      CodeUri: {self.code_uri(package)}\n" if package else "")
 
-        return _PROPERTIES.sub(with_code, _NUMBERS.sub(plain, text))
+        return _PROPERTIES.sub(with_code, self.template.read_text())
 
     def _describe(self) -> dict[str, Any]:
         stack: dict[str, Any] = self._api.describe_stacks(StackName=self.name)["Stacks"][0]
