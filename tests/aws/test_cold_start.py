@@ -98,23 +98,28 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
     assert not (packages / "DrainFunction" / "aws_lambda_powertools" / "event_handler").exists()
 
 
-@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django")])
+@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry")])
 def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
     """The logger of Powertools writes models of pydantic by a part of what answers requests."""
     place = tmp_path / "aws_lambda_powertools"
     shutil.copytree(Path(*aws_lambda_powertools.__path__), place, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "lowkiq_lambda" / "contrib" / "django").mkdir(parents=True)
+    parts = {
+        "django": tmp_path / "lowkiq_lambda/contrib/django",
+        "opentelemetry": tmp_path / "lowkiq_lambda/contrib/otel",
+    }
+    for part in parts.values():
+        part.mkdir(parents=True)
     for name in brought:
         (tmp_path / name).mkdir()
 
     thin_out(tmp_path)
 
-    for needed, part in (
+    for needed, inside in (
         ("pydantic", "event_handler/openapi/compat.py"),
         ("pydantic", "utilities/parser/parser.py"),
         ("jsonpath_ng", "utilities/data_masking/base.py"),
         ("fastjsonschema", "utilities/validation/base.py"),
     ):
-        assert (needed in brought) == (place / part).exists()
-    assert ("django" in brought) == (tmp_path / "lowkiq_lambda" / "contrib" / "django").exists()
+        assert (needed in brought) == (place / inside).exists()
+    assert {*brought} & {*parts} == {name for name, part in parts.items() if part.exists()}
     assert (place / "logging" / "logger.py").exists()
