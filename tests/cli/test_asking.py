@@ -33,6 +33,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
         ["reshard", queue, "--to", "6", "--announce"],
         ["reshard", queue, "--forget", "9"],
     ],
+    "forget-timing": lambda queue, _: [["forget-timing", queue]],
     "limits": lambda queue, _: [["limits", queue, "--set", "rate=5/s"], ["limits", queue, "--reset"]],
     "schedules put": lambda queue, _: [["schedules", "put", queue, "nightly", "--id", "1", "--every", "10m"]],
     "schedules run": lambda queue, _: [["schedules", "run", queue, "nightly"]],
@@ -42,7 +43,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "processes": lambda _, process: [["processes", "--stop", process], ["processes", "--quiet", process]],
 }
 """Commands that change what others work with."""
-ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules", "undo", "edit", "evict", "tasks"}
+ASK_ELSEWHERE: Final = {"replay", "reset", "stack rollback", "stack schedules", "undo", "edit", "evict", "tasks"}
 """As these: tests of their own have their kept runs, a change, an embedded server, an AWS, a holder and a task."""
 LOOK: Final = {
     *("doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
