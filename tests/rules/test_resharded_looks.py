@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lowkiq_lambda.base.errors import ShardMoving
+from lowkiq_lambda.base.errors import PushInterrupted, ShardMoving
 from lowkiq_lambda.engine.queue import KNOWN_FOR
 from lowkiq_lambda.operate.acts.bulk_actions import prepare, steps
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -74,6 +74,25 @@ def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> 
     assert all(explained)
     with pytest.raises(ShardMoving):
         both.here.operate(both.worker).waiting.delete(pushed_there)
+
+
+def test_a_push_with_a_key_waits_for_a_shard_that_receives(both: Both, server: Server, clock: ManualClock) -> None:
+    """It is tried for as long as in an outage; jobs of other shards are written, and the error says which are not."""
+    both.worker.push_many(jobs_of(IDS))
+    moving = HandMade(server, both.there, both.name)
+    moving.begin(8)
+    moving.close(1)
+    homes = [both.here.core.queues[both.name].shards.home_of(job_id).index for job_id in IDS]
+    began_at = clock.monotonic()
+
+    with pytest.raises(PushInterrupted) as interrupted:
+        both.worker.push_many([{"id": job_id, "payload": "new", "key": job_id} for job_id in IDS])
+
+    moved = [position for position, home in enumerate(homes) if home == 1]
+    assert moved
+    assert moved == sorted((*interrupted.value.not_written, *interrupted.value.unknown))
+    assert [position for position in range(len(IDS)) if position not in moved] == interrupted.value.written
+    assert clock.monotonic() - began_at >= both.here.config.redis_retry_for
 
 
 def test_a_job_that_has_moved_since_the_shards_were_read_is_found(both: Both, clock: ManualClock) -> None:
