@@ -19,7 +19,7 @@ help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=8 the number of test processes,"
-	@echo "  ARGS='...' goes to the program that run, example, cloud, bench or lock starts; docs-serve takes a port."
+	@echo "  ARGS='...' goes to the program that run, example, cloud, aws-smoke, bench or lock starts; docs-serve takes a port."
 
 .PHONY: run
 run: $(VENV)/.local ## set up and run the demo, which ends by itself
@@ -32,6 +32,10 @@ example: $(VENV)/.local ## set up and run the example application, which ends by
 .PHONY: cloud
 cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in a local cloud, until Ctrl-C
 	$(BIN)/python -m local.cloud $(ARGS)
+
+.PHONY: aws-smoke
+aws-smoke: $(VENV)/.dev .tools/cloud/.done ## deploy, try and destroy a stack in your AWS account (ARGS=--local: in a local cloud)
+	$(BIN)/python -m local.aws_smoke $(ARGS)
 
 .PHONY: test
 test: setup ## set up and run every check and every test

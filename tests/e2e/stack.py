@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from local.cloud import push
 from local.demo.source import bundled_history
+from local.inventory import inventory
 from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda import Worker
 from lowkiq_lambda.dashboard import hashed
@@ -18,7 +19,6 @@ from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.stack.cloud.deployment import Deployment
 from lowkiq_lambda.views.queues import QueueMetrics
 from lowkiq_lambda.views.shards import ShardDetails
-from tests.e2e.inventory import inventory
 from tests.kit.servers import LocalCloud, Server
 from tests.kit.waiting import eventually
 

@@ -1,6 +1,6 @@
 """The end of the stack. It comes last: the tests before it share what it takes away."""
 
-from tests.e2e.inventory import inventory
+from local.inventory import inventory
 from tests.e2e.stack import Stack
 from tests.kit.servers import LocalCloud
 

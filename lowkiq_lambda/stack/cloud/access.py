@@ -12,6 +12,9 @@ REGION: Final = "us-east-1"
 class CloudAccess:
     """Its port on loopback, and a key that it takes."""
 
+    rest: float = 0.05
+    """Seconds from one look at a stack that changes to the next."""
+
     def __init__(self, port: int, key: str, secret: str) -> None:
         self.port = port
         self.key = key

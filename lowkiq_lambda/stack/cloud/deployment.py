@@ -1,4 +1,4 @@
-"""Deploys a template to a local cloud: puts the packages where it finds them, and makes the stack.
+"""Deploys a template to a cloud: puts the packages where it finds them, and makes the stack.
 
 What `sam deploy` does, with the same template, in a tenth of its time.
 """
@@ -7,6 +7,7 @@ import io
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,10 @@ PACKAGES: Final = {
 """The functions, and whose package each has: two share one."""
 
 _TEMPLATE_KEY: Final = "template.yaml"
-_REST: Final = 0.05
+_LONGEST_BODY: Final = 51_200
+"""Bytes of a template that CloudFormation takes in a call."""
+_LONGEST_DELETION: Final = 3_600
+"""Seconds: AWS takes the network interfaces of functions in a VPC away when it likes."""
 _PARAMETER: Final = re.compile(r"^  (\w+):\n    Type: ", re.MULTILINE)
 _PROPERTIES: Final = re.compile(r"^  (?P<name>\w+):\n(?:    .*\n)*?    Properties:\n", re.MULTILINE)
 
@@ -35,21 +39,26 @@ class DeploymentFailed(LowkiqError):
 
 
 class Deployment:
-    """One stack in a local cloud, by `template` from its next change on."""
+    """One stack, by `template` from its next change on. `tags` are those of all that it makes."""
 
-    def __init__(self, cloud: CloudAccess, name: str, template: Path = TEMPLATE) -> None:
+    def __init__(
+        self, cloud: CloudAccess, name: str, template: Path = TEMPLATE, tags: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.template = template
+        self._tags = [{"Key": key, "Value": value} for key, value in (tags or {}).items()]
         self._cloud = cloud
         self._bucket = f"packages-{name}"
         self._secrets: set[str] = set()
         self._keys: dict[str, str] = {}
+        self._has_bucket = False
         self._api: Any = cloud.client("cloudformation")
 
     def upload(self, packages: Path) -> None:
         """Put built packages where the stack's functions take them from."""
         s3 = self._cloud.client("s3")
         s3.create_bucket(Bucket=self._bucket)
+        self._has_bucket = True
         for package in {*PACKAGES.values()}:
             body = _zipped(packages / package)
             # Another name for other code: a function with the same name keeps the code that it has.
@@ -79,15 +88,16 @@ class Deployment:
         self._expect("UPDATE_COMPLETE")
 
     def delete(self) -> None:
-        """Take the stack away, the packages, and the secret. Raises DeploymentFailed."""
-        self._api.delete_stack(StackName=self.name)
-        self._api.get_waiter("stack_delete_complete").wait(StackName=self.name, WaiterConfig={"Delay": 1})
-        for name in self._secrets:
-            self._cloud.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
-        s3 = self._cloud.client("s3")
-        for each in s3.list_objects_v2(Bucket=self._bucket)["Contents"]:
-            s3.delete_object(Bucket=self._bucket, Key=each["Key"])
-        s3.delete_bucket(Bucket=self._bucket)
+        """Take the stack away, the packages, and the secrets: each, whether or not another one could be taken away."""
+        secrets = self._cloud.client("secretsmanager")
+        with ExitStack() as rest:
+            if self._has_bucket:
+                rest.callback(self._delete_bucket)
+            for name in self._secrets:
+                rest.callback(secrets.delete_secret, SecretId=name, ForceDeleteWithoutRecovery=True)
+            self._api.delete_stack(StackName=self.name)
+            often = {"Delay": 1, "MaxAttempts": _LONGEST_DELETION}
+            self._api.get_waiter("stack_delete_complete").wait(StackName=self.name, WaiterConfig=often)
 
     def code_uri(self, package: str) -> str:
         """Where a package that was uploaded last lies."""
@@ -116,9 +126,19 @@ class Deployment:
         listed = self._api.describe_stack_resources(StackName=self.name)["StackResources"]
         return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in listed}
 
+    def _delete_bucket(self) -> None:
+        s3 = self._cloud.client("s3")
+        for each in s3.list_objects_v2(Bucket=self._bucket).get("Contents", []):
+            s3.delete_object(Bucket=self._bucket, Key=each["Key"])
+        s3.delete_bucket(Bucket=self._bucket)
+
     def _request(self, parameters: Mapping[str, str], previous: Iterable[str] = ()) -> dict[str, Any]:
+        text = self._template()
         return {
-            "TemplateURL": self._uploaded(),
+            **(
+                {"TemplateBody": text} if len(text.encode()) <= _LONGEST_BODY else {"TemplateURL": self._uploaded(text)}
+            ),
+            "Tags": self._tags,
             "Parameters": [
                 *({"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()),
                 *({"ParameterKey": key, "UsePreviousValue": True} for key in previous),
@@ -126,10 +146,10 @@ class Deployment:
             "Capabilities": ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
         }
 
-    def _uploaded(self) -> str:
-        """Where the template lies: it is longer than CloudFormation takes one in a call, as for `sam deploy`."""
+    def _uploaded(self, template: str) -> str:
+        """Where the template lies, as for `sam deploy`."""
         s3 = self._cloud.client("s3")
-        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=self._template().encode())
+        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=template.encode())
         return f"{self._cloud.url}/{self._bucket}/{_TEMPLATE_KEY}"
 
     def _template(self) -> str:
@@ -147,7 +167,7 @@ class Deployment:
 
     def _expect(self, status: str) -> None:
         while (stack := self._describe())["StackStatus"].endswith("_IN_PROGRESS"):
-            time.sleep(_REST)
+            time.sleep(self._cloud.rest)
         if stack["StackStatus"] != status:
             events = self._api.describe_stack_events(StackName=self.name)["StackEvents"]
             reasons = [

@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, NotReplicated, QueueMismatch, ShardDamaged
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardDamaged
 from lowkiq_lambda.store.server.connection import Client, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
@@ -309,7 +309,7 @@ class Backend:
             return accepted(reply, shard)
         except ShardDamaged as error:
             return self._after_mending(code, shard, args, error)
-        except (BackendUnavailable, NotReplicated, QueueMismatch) as error:
+        except (BackendUnavailable, QueueMismatch) as error:
             return error
         except REDIS_ERRORS as error:
             if is_damage(error):

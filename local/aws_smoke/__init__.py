@@ -1,0 +1,1 @@
+"""A stack in an account of AWS, tried from outside: deployed, pushed to, moved, alarmed, destroyed, reported."""
