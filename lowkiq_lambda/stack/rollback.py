@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, client, said
@@ -37,14 +38,19 @@ class AliasMove:
 def plan_rollback(stack: str, to: int | None = None) -> list[AliasMove]:
     """For each function of the stack the move to the version before, or to the version `to`. Raises DeployError.
 
-    A function that has no version before stays, as a deploy that does not change it publishes none; one at least moves.
+    The version before is that before the newest `Release` that runs. A function that runs an older one stays: a deploy
+    did not change it, or a rollback that broke off has moved it. So does one that has no version before; one at least
+    moves.
     """
     api = client("lambda")
     moves = [_move(api, function, to) for function in _functions(stack)]
     changes = [move for move in moves if move.then != move.runs]
-    if not changes and to is None:
+    if to is not None:
+        return changes
+    if not changes:
         raise DeployError(f"Stack {stack!r} has one version of each function: there is none to go back to.")
-    return changes
+    newest = max((move.runs for move in changes), key=attrgetter("published_at"))
+    return [move for move in changes if move.runs.release == newest.release]
 
 
 def move(move: AliasMove) -> None:
@@ -92,9 +98,10 @@ def _move(api: Any, function: str, to: int | None) -> AliasMove:  # noqa: ANN401
             raise DeployError(f"{function!r} has no alias {ALIAS!r}: deploy its stack again.") from error
         pages = api.get_paginator("list_versions_by_function").paginate(FunctionName=function)
         versions = dict(_versions(version for page in pages for version in page["Versions"]))
-    runs = versions.get(int(alias["FunctionVersion"]))
+    current = alias["FunctionVersion"]
+    runs = versions.get(int(current)) if current.isdigit() else None
     if runs is None:
-        raise DeployError(f"Version {alias['FunctionVersion']} of {function!r}, which the alias starts, is gone.")
+        raise DeployError(f"Version {current} of {function!r}, which the alias starts, is not among those published.")
     numbers = sorted(versions)
     if to is not None and to not in versions:
         raise DeployError(f"{function!r} has no version {to}: expected one of {', '.join(map(str, numbers))}.")

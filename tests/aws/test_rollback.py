@@ -191,6 +191,28 @@ def test_a_function_without_a_version_before_stays(make_stack: Callable[..., Ver
     assert stack.full("dashboard") not in out
 
 
+def test_a_function_that_the_newest_release_did_not_change_stays(make_stack: Callable[..., Versions], run: Run) -> None:
+    """It runs what it ran before that release, and its own version before is older still."""
+    stack = make_stack()
+    for number in (1, 2):
+        stack.deploy(number)
+    stack.deploy(3, "drain")
+    code, _, _ = run(stack.name, "--yes")
+
+    assert (DONE, ["2", "2"]) == (code, stack.runs())
+
+
+def test_a_rollback_that_broke_off_goes_on(stack: Versions, run: Run) -> None:
+    """Run again it moves the functions that are left, and no other one a second time; then it takes the next release."""
+    move(plan_rollback(stack.name)[0])
+    half = stack.runs()
+    run(stack.name, "--yes")
+    whole = stack.runs()
+    run(stack.name, "--yes")
+
+    assert (["2", "3"], ["2", "2"], ["1", "1"]) == (half, whole, stack.runs())
+
+
 def test_there_is_nothing_before_the_first_version(make_stack: Callable[..., Versions], run: Run) -> None:
     """One deploy leaves nothing to go back to; a version that was never published is not invented."""
     stack = make_stack()
@@ -274,7 +296,7 @@ def test_who_may_not_is_told_which_page_lists_the_rights(
 
     assert (FAILED, ["3", "3"]) == (code, stack.runs())
     assert "AccessDeniedException: not you The docs (runbooks/rollback.md) list the rights" in error
-    assert "Moved before: none. Go on with --to" in error
+    assert "Moved before: none. Run it again: it goes on." in error
 
 
 def test_without_yes_somebody_has_to_be_asked(stack: Versions, run: Run) -> None:

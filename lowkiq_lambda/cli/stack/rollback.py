@@ -83,7 +83,7 @@ def rollback(
                 move(each)
             except DeployError as error:
                 done = ", ".join(one.function for one in moves[:number]) or "none"
-                raise type(error)(f"{error} Moved before: {done}. Go on with --to, which takes the version.") from error
+                raise type(error)(f"{error} Moved before: {done}. Run it again: it goes on.") from error
             remark(f"{each.function} runs version {each.then.number}")
     except AwsUnreachable as error:
         sys.stderr.write(f"error: {error}\n")
