@@ -15,14 +15,14 @@ from lowkiq_lambda import BackendFull, BackendUnavailable, Config, Job, JobError
 from lowkiq_lambda.base.errors import LowkiqError, ShardClosed, ShardDamaged
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.backend import Call
-from lowkiq_lambda.store.shard.chunks import Chunk
+from lowkiq_lambda.store.shard.chunks import Chunk, NewJob, packed
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind, look
 from tests.kit.servers import MakeServer
-from tests.kit.workers import declare, jobs_of
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 def test_l40_an_id_is_required_and_a_bad_job_writes_nothing(app: Lowkiq, queue_name: str) -> None:
@@ -349,6 +349,20 @@ def test_e13_a_call_that_comes_twice_is_applied_once_and_answered_alike(
 
     assert first == second
     assert was == payloads()
+
+
+def test_e13_a_call_that_is_repeated_for_minutes_is_applied_once(app: Lowkiq, queue_name: str) -> None:
+    """E-13: a buffer does so while no replica has what it wrote; others push on, and each minute forgets old tokens."""
+    worker = declare(app, queue_name, Notes(), merge="never", shards_count=1)
+    backend, shard = app.core.backend, shard_of(app, worker, "a")
+    chunk = Chunk(shard, b"repeated", [NewJob(0, "a", packed(None, None, b"1"), None)])
+    worker.push("b")
+    for _ in range(4):
+        backend.run_each([chunk.call(worker.merge, "", b"")])
+        backend.client.hset(shard.key("meta"), "push_minute", 1)
+        worker.push("b")
+
+    assert [1, 5] == [len(job.payloads) for job in app.operate(worker).waiting.fetch(["a", "b"])]
 
 
 def test_e71_producers_side_by_side_lose_nothing(app: Lowkiq, queue_name: str) -> None:

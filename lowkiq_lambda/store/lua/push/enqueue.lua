@@ -33,6 +33,10 @@ local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7],
 -- Before any refusal: jobs that were applied here must not be pushed to another shard because this one was closed since.
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then
+  -- A push may be repeated for longer than tokens are kept, as no replica has it: it stays in the newer hash. Not in a
+  -- new one, which would outlive a shard that a move has sealed.
+  local newer = (tonumber(call('HGET', meta, 'push_turns') or 0) or 0) % 2 == 0 and pushes_even or pushes_odd
+  if call('EXISTS', newer) == 1 then redis.pcall('HSETNX', newer, token, answered) end
   local reply = cmsgpack.unpack(answered)
   for part = 4, #reply do
     for i = 4, #reply[part], 2 do
