@@ -203,7 +203,7 @@ def test_a_function_that_the_newest_release_did_not_change_stays(make_stack: Cal
 
 
 def test_a_rollback_that_broke_off_goes_on(stack: Versions, run: Run) -> None:
-    """Run again it moves the functions that are left, and no other one a second time; then it takes the next release."""
+    """Run again it moves the functions that are left, and none a second time; after that it goes one release on."""
     move(plan_rollback(stack.name)[0])
     half = stack.runs()
     run(stack.name, "--yes")
