@@ -270,10 +270,16 @@ class Budget:
         return "out of time" if self.prediction(timing) >= remaining else None
 
     def misled_by(self, timing: BatchTiming) -> Hindrances | None:
-        """Notes what is left unused of this budget, if that is much, and one batch far slower than usual is why."""
+        """Notes what is left unused of this budget, if that is much, and one batch far slower than usual is why.
+
+        That was before this budget began: a slow batch of its own leaves little time, whether or not more waits.
+        """
         now, left = self._clock.time(), self.remaining()
         least, predicted = self._seconds * _MISLEADS_FROM, timing.predicted(now, self._seconds)
         if not least <= left <= predicted or predicted < _TIMES_USUAL * timing.usual:
+            return None
+        # The time in its middle is a whole half of it away from the beginning, whatever clocks differ by.
+        if timing.seen_at - timing.slowest / 2 > now - (self._seconds - left):
             return None
         hindrances = timing.hinder()
         lasts = math.log(timing.slowest_at(now) / least) / -math.log(_DECAY)

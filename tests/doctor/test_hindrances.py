@@ -147,6 +147,19 @@ def test_a_drain_that_ends_in_time_is_not_told(
     assert [] == [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_a_slow_batch_behind_which_nothing_waits_is_not_told(
+    app: Lowkiq, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It took most of a drain's time, as a job may that is longer than others; nothing was kept from its work."""
+    worker = webhook(app, clock)
+    for jobs in (backlog(100), [{"id": "hangs"}]):
+        worker.push_many(jobs)
+        app.drain(35)
+
+    assert NONE == found(app, "unused time")
+    assert [] == [record.getMessage() for record in caplog.records if "unused" in record.getMessage()]
+
+
 def test_a_holder_that_stands_still_time_and_again_is_told(stage: Stage) -> None:
     """Frozen for longer than its lease, twice: its log says how late it was, and the doctor what to raise."""
     stage.push("abc", "wait")
