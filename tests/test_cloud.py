@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from lowkiq_lambda.stack.cloud.deployment import Deployment
 from tests.kit.servers import LocalCloud
 from tests.kit.servers.ports import HOST
 from tests.kit.waiting import eventually
@@ -104,6 +105,17 @@ def test_it_listens_on_loopback_alone(cloud: LocalCloud) -> None:
     listening = {row[LOCAL] for row in rows if row[STATE] == LISTENS and row[INODE] in own}
 
     assert {f"0100007F:{cloud.port:04X}"} == listening
+
+
+def test_a_secret_that_is_there_keeps_its_text(cloud: LocalCloud) -> None:
+    """Another deploy does not undo a rotation."""
+    deployment, secrets = Deployment(cloud, f"stack-{uuid4().hex}"), cloud.client("secretsmanager")
+    arn = deployment.keep_secret("redis://old", "redis")
+    secrets.put_secret_value(SecretId=arn, SecretString="redis://rotated")
+
+    assert arn == deployment.keep_secret("redis://old", "redis")
+    assert "redis://rotated" == secrets.get_secret_value(SecretId=arn)["SecretString"]
+    secrets.delete_secret(SecretId=arn, ForceDeleteWithoutRecovery=True)
 
 
 def living(group: int) -> list[str]:

@@ -3,7 +3,7 @@
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -204,25 +204,55 @@ def test_a_start_that_finds_no_concurrency_waits(function: CloudFunction, pool: 
     eventually(lambda: function.is_there("second"), what="the event that was refused")
 
 
-def test_an_event_that_fails_is_told_of(cloud: LocalCloud, function: CloudFunction) -> None:
+@pytest.fixture
+def failures(cloud: LocalCloud, function: CloudFunction) -> Iterator[Callable[[str], list[Any]]]:
+    """Sets a queue for what fails under a qualifier of the function, and tells what came to it."""
+    sqs = cloud.client("sqs")
+    name = f"failed-{uuid4().hex}"
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+
+    def failed(qualifier: str) -> list[Any]:
+        function.client.put_function_event_invoke_config(
+            FunctionName=function.name,
+            Qualifier=qualifier,
+            MaximumRetryAttempts=0,
+            DestinationConfig={"OnFailure": {"Destination": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"}},
+        )
+        return [json.loads(each["Body"]) for each in sqs.receive_message(QueueUrl=queue).get("Messages", [])]
+
+    yield failed
+    sqs.delete_queue(QueueUrl=queue)
+
+
+def test_an_event_that_fails_is_told_of(function: CloudFunction, failures: Callable[[str], list[Any]]) -> None:
     """It goes where the function's settings say, after its last try."""
-    queue = cloud.client("sqs").create_queue(QueueName=f"failed-{uuid4().hex}")["QueueUrl"]
-    function.client.put_function_event_invoke_config(
-        FunctionName=function.name,
-        MaximumRetryAttempts=0,
-        DestinationConfig={"OnFailure": {"Destination": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue.rpartition('/')[2]}"}},
-    )
+    assert [] == failures("$LATEST")
 
     function.start(function.event("failed", **{"raise": "yes"}))
 
-    def messages() -> list[Any]:
-        found: list[Any] = cloud.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])
-        return found
-
-    body = json.loads(eventually(messages, what="the failure")[0]["Body"])
+    (body,) = eventually(lambda: failures("$LATEST"), what="the failure")
     assert str(function.folder / "failed") == body["requestPayload"]["file"]
     assert "not today" == body["responsePayload"]["errorMessage"]
-    cloud.client("sqs").delete_queue(QueueUrl=queue)
+
+
+def test_an_event_of_a_rule_that_fails_is_told_of_by_its_alias(
+    cloud: LocalCloud, function: CloudFunction, failures: Callable[[str], list[Any]]
+) -> None:
+    """The settings are those of the alias, which the rule names, and not of the version that runs."""
+    version = function.client.publish_version(FunctionName=function.name)["Version"]
+    function.client.create_alias(FunctionName=function.name, Name="live", FunctionVersion=version)
+    assert [] == failures("live")
+    rules, alias = cloud.client("events"), f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function.name}:live"
+    rules.put_rule(Name=function.name, EventPattern=json.dumps({"source": [function.name]}))
+    rules.put_targets(Rule=function.name, Targets=[{"Id": "alias", "Arn": alias, "InputPath": "$.detail"}])
+
+    detail = function.event("failed", **{"raise": "yes"}).decode()
+    rules.put_events(Entries=[{"Source": function.name, "DetailType": "any", "Detail": detail}])
+
+    (body,) = eventually(lambda: failures("live"), what="the failure")
+    assert str(function.folder / "failed") == body["requestPayload"]["file"]
+    rules.remove_targets(Rule=function.name, Ids=["alias"])
+    rules.delete_rule(Name=function.name)
 
 
 def test_a_process_that_exits_fails_its_invocation_alone(function: CloudFunction) -> None:

@@ -205,7 +205,10 @@ class _Trial:
         self._admin.execute_command("ACL", "SETUSER", user, "on", f">{password}", "~*", "&*", "+@all")
         self._users.append(user)
         server = urlsplit(self._url)
-        return self.deployment.keep_secret(f"redis://{user}:{password}@{server.hostname}:{server.port}/0", "redis")
+        text = f"redis://{user}:{password}@{server.hostname}:{server.port}/0"
+        secret = self.deployment.keep_secret(text, "redis")
+        self._cloud.client("secretsmanager").put_secret_value(SecretId=secret, SecretString=text)
+        return secret
 
     def _sum(self, metric: str) -> float:
         return float(sum(point["Sum"] for point in self._points(metric, "Sum")))

@@ -152,9 +152,10 @@ def test_any_version_may_be_asked_for(stack: Versions, run: Run) -> None:
     back, _, _ = run(stack.name, "--to", "1", "--yes")
     first = stack.runs()
     forth, _, _ = run(stack.name, "--to", "3", "--yes")
-    nothing, _, said = run(stack.name, "--to", "3", "--yes")
+    nothing, answer, said = run(stack.name, "--to", "3", "--yes", "--json")
 
     assert ([DONE] * 3, ["1", "1"], ["3", "3"]) == ([back, forth, nothing], first, stack.runs())
+    assert [] == json.loads(answer)
     assert "Nothing to do: version 3 runs." in said
 
 

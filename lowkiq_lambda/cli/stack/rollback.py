@@ -72,6 +72,8 @@ def rollback(
     try:
         moves = plan_rollback(stack, to)
         if not moves:
+            if json:
+                show(moves)
             remark(f"Nothing to do: version {to} runs.")
             return DONE
         show(moves)

@@ -66,13 +66,13 @@ class Deployment:
             s3.put_object(Bucket=self._bucket, Key=self._keys[package], Body=body)
 
     def keep_secret(self, text: str, what: str = "password") -> str:
-        """Store a secret beside the stack, or its newer text; its ARN."""
+        """Store a secret beside the stack; its ARN. One that is there keeps its text, which may have been rotated."""
         secrets, name = self._cloud.client("secretsmanager"), f"{what}-{self.name}"
         self._secrets.add(name)
         try:
             kept = secrets.create_secret(Name=name, SecretString=text)
         except secrets.exceptions.ResourceExistsException:
-            kept = secrets.put_secret_value(SecretId=name, SecretString=text)
+            kept = secrets.describe_secret(SecretId=name)
         return str(kept["ARN"])
 
     def create(self, **parameters: str) -> None:

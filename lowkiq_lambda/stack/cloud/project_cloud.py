@@ -106,9 +106,12 @@ def running(project: StackProject, words: Sequence[str], say: Callable[[str], No
             del own["ShardIndexes"]
         started_at = time.monotonic()
         _build_and_upload(deployment, code)
+        values = own | _with_redis(deployment, parameters, server.url)
         with _refusals():
-            deployment.create(**own | _with_redis(deployment, parameters, server.url))
+            deployment.create(**values)
         say(f"stack        {STACK}, built and deployed in {time.monotonic() - started_at:.1f} s")
+        if "RedisSecretArn" in values:
+            say(f"secret       {values['RedisSecretArn']}, with the URL of Redis")
         say(f"dashboard    {deployment.dashboard_url}  (password {password})")
         access = _Access(cloud.port, cloud.key, cloud.secret)
         stack.enter_context(access.kept(data / _RUNNING))

@@ -116,10 +116,10 @@ class Invocations:
             result |= {"error": True}
         return result
 
-    def start(self, function: Function, event: Any) -> None:
-        """Take an event that nobody waits for."""
-        copied = contextvars.copy_context()
-        threading.Thread(target=copied.run, args=(self._try_until_done, function, event), daemon=True).start()
+    def start(self, function: Function, event: Any, arn: str = "") -> None:
+        """Take an event that nobody waits for; `arn` as it was named, by an alias or not."""
+        arguments = (self._try_until_done, function, event, arn or function["config"]["FunctionArn"])
+        threading.Thread(target=contextvars.copy_context().run, args=arguments, daemon=True).start()
 
     def reserved(self, function: Function, config: Mapping[str, Any]) -> int | None:
         """How many at once: a function's number counts for its versions and aliases together."""
@@ -128,10 +128,9 @@ class Invocations:
         number = reserved["ReservedConcurrentExecutions"] if isinstance(reserved, dict) else reserved
         return None if number is None else int(number)
 
-    def _try_until_done(self, function: Function, event: Any) -> None:
+    def _try_until_done(self, function: Function, event: Any, arn: str) -> None:
         """Tries again what failed, and as long as its age allows what was refused; then the failure's destination."""
-        config = function["config"]
-        name, _, qualifier = config["FunctionArn"].partition(":function:")[2].partition(":")
+        name, _, qualifier = arn.partition(":function:")[2].partition(":")
         base = self._svc._functions.get(name, function)
         every = base.get("event_invoke_configs") or {}
         settings = every.get(qualifier or "$LATEST") or every.get("") or base.get("event_invoke_config") or {}
@@ -154,7 +153,7 @@ class Invocations:
                 break
             time.sleep(wait)
             # As it is then: an update in between gives the event to the new code.
-            function = self._newest(function, config["FunctionArn"])
+            function = self._newest(function, arn)
         self._metrics.add("AWS/Lambda", "AsyncEventsDropped", 1, {"FunctionName": name})
         target = settings.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         if target:
@@ -170,7 +169,7 @@ class Invocations:
         if not function:
             logger.warning("There is no function %s.", name)
             return
-        self.start(self._svc._execution_record_for_config(function, config), json.loads(payload))
+        self.start(self._svc._execution_record_for_config(function, config), json.loads(payload), arn)
 
     def _reserve(self, made: Any, properties: Mapping[str, Any]) -> Any:
         number = properties.get("ReservedConcurrentExecutions")
