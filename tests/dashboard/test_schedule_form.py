@@ -88,12 +88,12 @@ def test_an_entry_is_changed(app: Lowkiq, worker: Any, queue: str, browser: Brow
 
 def test_a_hidden_payload_stays(app: Lowkiq, worker: Any, queue: str, make_browser: MakeBrowser) -> None:
     """The form does not have it, and an empty field does not replace it."""
-    app.schedules.put("made", worker, id="9", every=3600, payload="4711")
+    app.schedules.put("made", worker, id="9", every=3600, payload="no-4711")
     browser = make_browser(mask=lambda *_: "***")
-    assert "4711" not in browser.get(f"/actions/entry?{urlencode({'queue': queue, 'name': 'made'})}").text
+    assert "no-4711" not in browser.get(f"/actions/entry?{urlencode({'queue': queue, 'name': 'made'})}").text
     typed = {"id": "9", "kind": "every", "times": "1 h", "tz": "UTC", "payload": "", "replaces": "made"}
     assert 303 == browser.send("/actions/entry", {**typed, "queue": queue, "do": "save"}).status
-    assert ["4711"] == [view.entry.payload for view in app.schedules.all() if view.entry]
+    assert ["no-4711"] == [view.entry.payload for view in app.schedules.all() if view.entry]
 
 
 def test_a_reader_cannot(app: Lowkiq, queue: str, worker: Any, make_browser: MakeBrowser) -> None:

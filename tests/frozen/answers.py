@@ -119,12 +119,13 @@ def lacking(before: Any, now: Any, at: str = "") -> Iterator[str]:
 def _printed(app: Lowkiq, words: str) -> Any:
     module = type(sys)("frozen_app")
     module.__dict__["app"] = app
-    modules, environment = (
-        patch.dict(sys.modules, {module.__name__: module}),
-        patch.dict(os.environ, LOWKIQ_APP="frozen_app:app"),
-    )
-    with modules, environment, redirect_stdout(io.StringIO()) as out:
-        code = main([*words.split(), "--json"])
+    # Not by `patch.dict`, which would forget the modules that the command imports first.
+    sys.modules[module.__name__] = module
+    try:
+        with patch.dict(os.environ, LOWKIQ_APP="frozen_app:app"), redirect_stdout(io.StringIO()) as out:
+            code = main([*words.split(), "--json"])
+    finally:
+        del sys.modules[module.__name__]
     assert 0 == code, words
     return json.loads(out.getvalue())
 

@@ -98,7 +98,7 @@ def new_app(redis_url: str, clock: ManualClock) -> Lowkiq:
         shards_count = 1
         tenants = "spread"
         weight = 2.0
-        concurrency = 2
+        concurrency = 1  # more would settle in an order of their own
 
     @app.worker
     class Home(Noting):
