@@ -38,7 +38,7 @@ WITHOUT_RESOURCE: Final = {
     "xray:PutTraceSegments",
 }
 
-pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(600)]
 
 
 def of_kind(resources: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
