@@ -225,7 +225,7 @@ variable "drain_concurrency" {
 }
 
 variable "ingest_concurrency" {
-  description = "Reserves that many concurrent invocations of the ingest function, and allows no more. 0 reserves none."
+  description = "Reserves that many concurrent invocations of the ingest function, and allows no more; no less than MessageConcurrency for each queue. 0 reserves none."
   type        = number
   default     = 0
   validation {
