@@ -123,6 +123,22 @@ def test_each_death_is_told_once_whoever_drained(
     assert [0.0, 0.0, 3.0, 0.0, 0.0] == drain.values("dead")
 
 
+def test_deaths_before_the_first_tick_are_told_by_it(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """A queue whose first jobs die within the first minute of a new stack rings as one whose later jobs do."""
+    app = make_app()
+    worker = declare(app, queue_name, failing("a", "b"), max_retry_count=0)
+    drain.install(app)
+    worker.push_many(jobs_of("ab"))
+
+    drain()
+    drain(TICK)
+    drain(TICK)
+
+    assert [2.0, 0.0] == drain.values("dead")
+
+
 def test_a_tick_that_dies_before_it_has_told_loses_no_death(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

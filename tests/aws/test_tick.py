@@ -114,7 +114,7 @@ def test_each_queue_is_published_in_numbers(
     assert {
         ("shop-drain", broken.queue_name): first,
         ("shop-drain", other.queue_name): second,
-        ("shop-drain", ""): {"lag": 30.0, "oldest_due_age": 30.0, "length": 6, "morgue": 1, "dead": 0},
+        ("shop-drain", ""): {"lag": 30.0, "oldest_due_age": 30.0, "length": 6, "morgue": 1, "dead": 1},
     } == published(capsys.readouterr().out)
 
 

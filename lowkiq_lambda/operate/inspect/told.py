@@ -9,7 +9,7 @@ the old ones. While a queue moves each group counts once, also if the mover died
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,12 +25,16 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
 
 
+_FIRST: Final = 300.0
+"""Seconds before a queue's first report whose deaths it has: those of a new stack's first minutes."""
+
+
 class Untold(NamedTuple):
     """A queue in numbers, and how many of its deaths were not reported yet."""
 
     metrics: Metrics
     dead: int
-    """0 if the queue was never reported before, because its deaths may be of any age."""
+    """Of a queue that was never reported before those of the last minutes, because others may be of any age."""
     is_changed: bool
     """Whether `note_told` has to write anything."""
 
@@ -48,6 +52,8 @@ def untold(reader: ShardReader, seen_queues: Sequence[SeenQueue], teller: str) -
         numbers = apart(reader, [queue.worker for queue in seen_queues], totals)
         counts = [_untold(metrics, count) for metrics, count in zip(numbers, counts_sent, strict=True)]
     for number, shards in enumerate(queues):
+        if counts_sent[number] is None and counts[number].metrics.dead:
+            counts[number] = counts[number]._replace(dead=_died_lately(reader, shards))
         if shards.layout.is_moving:
             dead = max(counts_sent[number] or 0, _dead_by_groups(reader, shards))
             metrics = msgspec.structs.replace(counts[number].metrics, dead=dead)
@@ -68,6 +74,15 @@ def _untold(metrics: Metrics, count: int | None) -> Untold:
     # Fewer than were reported: the queue was declared anew, and its shards count from 0 on.
     dead = 0 if count is None else max(0, metrics.dead - count)
     return Untold(metrics, dead, metrics.dead != count)
+
+
+def _died_lately(reader: ShardReader, shards: QueueShards) -> int:
+    backend = reader.backend
+    keys = [(shard.key("morgue"), backend.now(shard) - _FIRST) for shard in shards]
+    commands = [(key, ("ZCOUNT", key, since, "+inf")) for key, since in keys]
+    return backend.retrying(
+        reader.retry_for, lambda: sum(unless_error(answer) for answer in send_each(backend.client, commands))
+    )
 
 
 def _dead_by_groups(reader: ShardReader, shards: QueueShards) -> int:
