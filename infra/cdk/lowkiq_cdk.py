@@ -35,7 +35,7 @@ class Lowkiq(Construct):
 
     `packages` is the folder with the packages DrainFunction, DashboardFunction and, with a way in, IngestFunction, as
     `sam build` and `lowkiq stack build` make them. `parameters` are those of the template by their names, as
-    `sam deploy` takes them; texts but ShardIndexes may be values of other constructs. Raises ValueError for a parameter
+    `sam deploy` takes them; texts but ShardIndexes and QueueSchedules may be values of other constructs. Raises ValueError for a parameter
     that the template does not have, and in its words for those that don't fit together.
     """
 
@@ -98,6 +98,7 @@ class _Settled:
             "Ref": self._reference,
             "Condition": self._condition,
             "Fn::If": self._choice,
+            "Fn::Select": self._selected,
             "Fn::Sub": self._text,
         }
         for rule in template["Rules"].values():
@@ -123,7 +124,9 @@ class _Settled:
             if name.startswith(_LOOP):
                 variable, values, body = entry
                 for value in self._value(values):
-                    entries |= json.loads(json.dumps(body).replace(f"${{{variable}}}", value))
+                    letters = re.sub("[^0-9A-Za-z]", "", value)
+                    text = json.dumps(body).replace(f"${{{variable}}}", value)
+                    entries |= json.loads(text.replace(f"&{{{variable}}}", letters))
             else:
                 entries[name] = entry
         return entries
@@ -151,6 +154,10 @@ class _Settled:
     def _choice(self, arguments: list[Any]) -> Any:
         condition, where_met, where_not = arguments
         return self._value(where_met if self._condition(condition) else where_not)
+
+    def _selected(self, arguments: list[Any]) -> Any:
+        place, values = self._value(arguments)
+        return values[place] if isinstance(values, list) else {"Fn::Select": [place, values]}
 
     def _text(self, text: str) -> Any:
         return {"Fn::Sub": re.sub(r"\$\{(\w+)\}", lambda match: str(self._values.get(match[1], match[0])), text)}

@@ -62,7 +62,7 @@ locals {
         timeout     = var.drain_timeout
         concurrency = var.drain_concurrency
         environment = {
-          LOWKIQ_QUEUES           = join(",", [for queue in var.other_queues : "-${queue}"])
+          LOWKIQ_QUEUES           = join(",", [for queue in concat(var.other_queues, var.queue_schedules) : "-${queue}"])
           LOWKIQ_RESERVE          = tostring(var.drain_reserve)
           LOWKIQ_IDLE             = var.idle
           LOWKIQ_SCHEDULED_SHARDS = local.drains_each_shard ? join(",", var.shard_indexes) : ""
@@ -219,7 +219,14 @@ locals {
       input       = "{\"shard\": ${index}}"
     }
   } : {}
-  schedules = merge(local.shards, {
+  queues = {
+    for queue in var.queue_schedules : "queue-${queue}" => {
+      description = "Drains all shards of queue ${queue}."
+      expression  = var.schedule_expression
+      input       = "{\"queue\": \"${queue}\"}"
+    }
+  }
+  schedules = merge(local.shards, local.queues, {
     minute = {
       description = "The app's housekeeping, which publishes its numbers; behind it all shards are drained, where one schedule does both."
       # With the minute, as most schedule entries of an app do; `rate` counts from the deploy.

@@ -3,7 +3,7 @@
 locals {
   refusals = [for rule in [
     { holds = !(!(var.shard_schedules == "true")) || length(setsubtract(var.shard_indexes, ["0", "1", "2", "3", "4"])) == 0, text = "ShardIndexes names the shards that ShardSchedules=true gives a schedule each, leave it out." },
-    { holds = !(var.shard_schedules == "none") || var.schedule_expression == "rate(1 minute)", text = "ScheduleExpression says when shards are drained, which ShardSchedules=none leaves to others." },
+    { holds = !((var.shard_schedules == "none" && length(setsubtract(var.queue_schedules, [""])) == 0)) || var.schedule_expression == "rate(1 minute)", text = "ScheduleExpression says when shards are drained, which ShardSchedules=none leaves to others." },
     { holds = !((contains(["", "-"], tostring(var.redis_url)) && var.redis_secret_arn == "")), text = "Name the Redis server, give RedisUrl or RedisSecretArn." },
     { holds = !(!(var.redis_iam_user == "")) || !(var.redis_iam_cache == ""), text = "RedisIamUser needs RedisIamCache, the name of what it signs in to." },
     { holds = !(!(var.redis_iam_user == "")) || var.redis_secret_arn == "", text = "With RedisIamUser the URL holds no secret, give it as RedisUrl and not as RedisSecretArn." },

@@ -51,6 +51,16 @@ variable "shard_indexes" {
   default     = ["0", "1", "2", "3", "4"]
 }
 
+variable "queue_schedules" {
+  description = "Queues with a schedule of their own, which drains all their shards; the other schedules leave them out. Whatever ShardSchedules is."
+  type        = list(string)
+  default     = []
+  validation {
+    condition     = can(regex("^[0-9A-Za-z_.,-]*$", join(",", var.queue_schedules)))
+    error_message = "It must match ^[0-9A-Za-z_.,-]*$."
+  }
+}
+
 variable "schedule_expression" {
   description = "When shards are drained. Housekeeping runs each minute all the same."
   type        = string

@@ -125,14 +125,39 @@ def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[s
     assert [NOT_OURS] * len(FUNCTIONS) == [set(one) - known for one in given]
 
 
-def test_queues_of_other_functions_are_left_out_one_by_one(resources: dict[str, dict[str, Any]]) -> None:
+@pytest.mark.parametrize(
+    ("others", "own", "left_out"),
+    [
+        ("", "", ""),
+        ("Reports,Exports", "", "-Reports,-Exports"),
+        ("", "Orders,sync_user", "-Orders,-sync_user"),
+        ("Reports", "Orders,sync_user", "-Reports,-Orders,-sync_user"),
+    ],
+    ids=["none", "of other functions", "of schedules of their own", "both"],
+)
+def test_queues_that_others_drain_are_left_out_one_by_one(
+    template: dict[str, Any], resources: dict[str, dict[str, Any]], others: str, own: str, left_out: str
+) -> None:
     """Each name gets the sign that leaves it out, and no name gives an empty variable."""
     given = resources["DrainFunction"]["Properties"]["Environment"]["Variables"]["LOWKIQ_QUEUES"]
-    names = {"Fn::Join": [",-", {"Fn::Split": [",", {"Ref": "OtherQueues"}]}]}
-    named = "-Reports,-Exports"
+    values = values_of(template, {"OtherQueues": others, "QueueSchedules": own})
+    text = evaluate(given, values, template["Conditions"])
+    drains = Settings(queues=text or None).drains
 
-    assert {"Fn::If": ["HasOtherQueues", {"Fn::Join": ["", ["-", names]]}, ""]} == given
-    assert [True, False, False] == [Settings(queues=named).drains(name) for name in ("Orders", "Reports", "Exports")]
+    assert left_out == text
+    assert [True, *[False] * left_out.count("-")] == [
+        drains(name) for name in ("Invoices", *left_out.replace("-", "").split(",")) if name
+    ]
+
+
+def test_a_schedule_of_a_queue_sends_what_drains_the_queue_alone(template: dict[str, Any]) -> None:
+    """It has the name of the queue, in its own name without what names of resources cannot have."""
+    variable, over, body = template["Resources"]["Fn::ForEach::QueueSchedules"]
+    properties = body["DrainScheduleOf&{Queue}"]["Properties"]
+
+    assert ("Queue", {"Ref": "QueueSchedules"}) == (variable, over)
+    assert {"Fn::Sub": '{"queue": "${Queue}"}'} == properties["Target"]["Input"]
+    assert [False, True] == [holds(template, "DrainsQueues", {"QueueSchedules": one}) for one in ("", "Orders")]
 
 
 def variables(template: dict[str, Any], resources: dict[str, dict[str, Any]], function: str) -> dict[str, Any]:
@@ -242,7 +267,8 @@ def test_a_tick_outlives_a_passing_fault(resources: dict[str, dict[str, Any]]) -
     """A tick that could not be delivered is tried again within its minute, is not late, and is not lost silently."""
     schedules = of_kind(resources, "AWS::Scheduler::Schedule")
 
-    assert {"MinuteSchedule", "DrainSchedule", "DrainSchedule${ShardIndex}"} == set(schedules)
+    loops = {"DrainSchedule${ShardIndex}", "DrainScheduleOf&{Queue}"}
+    assert {"MinuteSchedule", "DrainSchedule"} | loops == set(schedules)
     for schedule in schedules.values():
         target = schedule["Target"]
         assert {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 60} == target["RetryPolicy"]
@@ -679,6 +705,7 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         REDIS | {"ShardIndexes": EIGHT, "ScheduleExpression": "rate(5 minutes)"},
         REDIS | {"ShardSchedules": "false", "ScheduleExpression": "rate(5 minutes)"},
         REDIS | {"ShardSchedules": "none"},
+        REDIS | {"ShardSchedules": "none", "QueueSchedules": "Orders", "ScheduleExpression": "rate(5 minutes)"},
         REDIS | {"Inbox": "standard", "MessageBatchSize": "100", "MessageBatchingWindow": "5"},
         REDIS
         | QUEUE
@@ -698,6 +725,7 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         "schedules of shards",
         "one schedule",
         "no schedules",
+        "schedules of queues",
         "batches of an inbox",
         "batches of a queue",
         "snapshots",
@@ -798,8 +826,14 @@ def evaluate(expression: Any, values: dict[str, Any], conditions: dict[str, Any]
         return values[arguments]
     if name == "Condition":
         return evaluate((conditions or {})[arguments], values, conditions)
+    if name == "Fn::If":
+        condition, *both = arguments
+        return evaluate(both[not evaluate({"Condition": condition}, values, conditions)], values, conditions)
     found = [evaluate(one, values, conditions) for one in arguments]
-    functions: dict[str, Callable[[], bool]] = {
+    functions: dict[str, Callable[[], Any]] = {
+        "Fn::Join": lambda: found[0].join(found[1]),
+        "Fn::Select": lambda: found[1][found[0]],
+        "Fn::Split": lambda: found[1].split(found[0]),
         "Fn::Equals": lambda: str(found[0]) == str(found[1]),
         "Fn::Not": lambda: not found[0],
         "Fn::And": lambda: all(found),

@@ -109,6 +109,23 @@ def test_shards_are_drained_when_the_expression_says(stack: Stack) -> None:
     assert {"minute"} == stack.schedules
 
 
+def test_a_queue_has_a_schedule_of_its_own(stack: Stack) -> None:
+    """With `QueueSchedules` that one drains it, whole, and the schedule of all leaves it out."""
+    name = ApplyChanges.queue_name
+    stack.deployment.update(ShardSchedules="false", QueueSchedules=name)
+    paths = [stack.push(shard) for shard in range(SHARDS)]
+    answer = stack.invoke("Drain", {"tick": True})
+
+    with stack.fired_now(f"queue-{name}"):
+        stack.wait_until_done(*range(SHARDS))
+    found = stack.schedules
+    stack.deployment.update(QueueSchedules="")
+
+    assert ({"minute", f"queue-{name}"}, {"minute"}) == (found, stack.schedules)
+    assert name not in answer["queues"]
+    assert [1] * SHARDS == [stack.newest(path) for path in paths]
+
+
 def ticked(stack: Stack, times: int) -> list[dict[str, Any]]:
     """Tick so often; what the function logs of it."""
 

@@ -82,7 +82,9 @@ def _unrolled(template: dict[str, Any], values: Mapping[str, str]) -> dict[str, 
         if name.startswith("Fn::ForEach::"):
             variable, over, body = resource
             for value in values[over["Ref"]].split(","):
-                resources |= json.loads(json.dumps(body).replace(f"${{{variable}}}", value))
+                letters = re.sub("[^0-9A-Za-z]", "", value)
+                text = json.dumps(body).replace(f"${{{variable}}}", value).replace(f"&{{{variable}}}", letters)
+                resources |= json.loads(text)
         else:
             resources[name] = resource
     packaged = "s3://packages/package.zip"

@@ -148,9 +148,9 @@ def _as_cloudformation(resources: list[Values]) -> Resources:
 
 def _name(resource: Values) -> str:
     key = resource.get("index", resource["name"])
-    shard = re.fullmatch(r"shard-(\d+)", str(key))
-    if shard:
-        return f"DrainSchedule{shard[1]}"
+    own = re.fullmatch(r"(shard|queue)-(.+)", str(key))
+    if own:
+        return f"DrainSchedule{'Of' * (own[1] == 'queue')}{re.sub('[^0-9A-Za-z]', '', own[2])}"
     words = str(key if isinstance(key, str) else resource["name"]).split("_")
     name = _KINDS[resource["type"]][1].format("".join(word.capitalize() for word in words))
     return _RENAMED.get(name, name)

@@ -98,7 +98,8 @@ def test_what_stays_and_what_is_told_is_the_templates(
     policies = ("DeletionPolicy", "UpdateReplacePolicy")
 
     for name, resource in made["Resources"].items():
-        assert [template["Resources"][name].get(policy) for policy in policies] == [
+        # What a loop makes neither stays nor is replaced.
+        assert [template["Resources"].get(name, {}).get(policy) for policy in policies] == [
             resource.get(policy) for policy in policies
         ]
     assert {name: one.get("Export") for name, one in template["Outputs"].items()} == {
