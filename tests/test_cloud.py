@@ -71,12 +71,12 @@ def test_a_closed_cloud_leaves_nothing() -> None:
     with LocalCloud() as cloud:
         deploy(cloud, "function")
         cloud.client("lambda").invoke(FunctionName="function", Payload=b"{}")
-        group = cloud.pid
+        session = cloud.pid
 
     with socket.socket() as probe:
         assert probe.connect_ex((HOST, cloud.port))
     assert not cloud.folder.exists()
-    eventually(lambda: not living(group), what="the end of all its processes")
+    eventually(lambda: not living(session), what="the end of all its processes")
 
 
 def test_nor_does_one_whose_program_was_killed() -> None:
@@ -86,13 +86,13 @@ def test_nor_does_one_whose_program_was_killed() -> None:
     )
     with user:
         assert user.stdout is not None
-        group, folder = int(user.stdout.readline()), Path(user.stdout.readline().strip())
-        assert [] != living(group)
+        session, folder = int(user.stdout.readline()), Path(user.stdout.readline().strip())
+        assert [] != living(session)
         assert folder.exists()
 
         user.kill()
 
-    eventually(lambda: not (living(group) or folder.exists()), what="the end of all that it left")
+    eventually(lambda: not (living(session) or folder.exists()), what="the end of all that it left")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the system's own table of sockets")
@@ -118,10 +118,10 @@ def test_a_secret_that_is_there_keeps_its_text(cloud: LocalCloud) -> None:
     secrets.delete_secret(SecretId=arn, ForceDeleteWithoutRecovery=True)
 
 
-def living(group: int) -> list[str]:
-    """The processes of a group, where the system tells; the killed may stay as zombies where nobody reaps them."""
+def living(session: int) -> list[str]:
+    """The processes of a session, where the system tells; the killed may stay as zombies where nobody reaps them."""
     stats = [text.rpartition(")")[2].split() for text in map(stat_of, Path("/proc").glob("[0-9]*")) if text]
-    return [state for state, _, its_group, *_ in stats if its_group == str(group) and state != "Z"]
+    return [state for state, _, _, its_session, *_ in stats if its_session == str(session) and state != "Z"]
 
 
 def stat_of(process: Path) -> str:

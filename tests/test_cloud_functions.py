@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -18,7 +19,7 @@ from tests.kit.servers.cloud import ACCOUNT, REGION
 from tests.kit.waiting import eventually
 
 CODE = """
-import json, os, time
+import json, os, subprocess, sys, time
 
 RELEASE = {release}
 GATE = {gate!r}
@@ -31,6 +32,13 @@ def handler(event, context):
     open(event["file"] + ".began", "w").close()
     while "until" in event and not os.path.exists(event["until"]):
         time.sleep(0.005)
+    if "child" in event:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        with open(event["file"], "w") as told:
+            told.write(str(child.pid))
+        if event["child"] == "left":
+            os._exit(3)
+        child.wait()
     if "raise" in event:
         raise ValueError("not today")
     if "exit" in event:
@@ -265,6 +273,24 @@ def test_a_process_that_exits_fails_its_invocation_alone(function: CloudFunction
     assert "Runtime.ExitError" == exited["errorType"]
     assert ("Sandbox.Timedout", "Task timed out after 1.00 seconds") == (late["errorType"], late["errorMessage"])
     assert 1 == function.invoke(function.event("next"))["release"]
+
+
+@pytest.mark.parametrize("child", ["waited for", "left"])
+def test_what_a_function_started_ends_with_it(function: CloudFunction, child: str) -> None:
+    """At its timeout, also where it has exited: a process that holds on to its pipes keeps the invocation until then."""
+    function.client.update_function_configuration(FunctionName=function.name, Timeout=1)
+
+    late = function.invoke(function.event("parent", child=child))
+
+    pid = int((function.folder / "parent").read_text())
+    assert "Sandbox.Timedout" == late["errorType"]
+    eventually(lambda: not is_running(pid), what="the end of the child")
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process; a killed one may stay as a zombie where nobody reaps it."""
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(told.strip()) and not told.startswith("Z")
 
 
 def test_all_lines_of_an_invocation_are_in_its_log(cloud: LocalCloud, function: CloudFunction) -> None:

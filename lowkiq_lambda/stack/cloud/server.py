@@ -63,7 +63,7 @@ class CloudServer(CloudAccess):
 
     @property
     def pid(self) -> int:
-        """The process, which must have been started; its group has the functions' processes too."""
+        """The process, which must have been started; its session has the functions' processes too."""
         if self._process is None:
             raise CloudFailed("The local cloud is not started.")
         return self._process.pid

@@ -9,6 +9,7 @@ import importlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -30,6 +31,8 @@ _SETTINGS: Final = ("CodeSha256", "Handler", "Timeout", "MemorySize", "Environme
 Code: TypeAlias = tuple[Mapping[str, Any], bytes]
 """The settings of a function, and its package."""
 _UNPACKING: Final = threading.Lock()
+_WATCHING: Final = threading.Lock()
+"""The first to watch starts who ends functions with the cloud, however that ends."""
 
 
 @dataclass
@@ -63,7 +66,12 @@ class ExecutionEnvironment:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                # What the handler starts ends with it, and holds no pipe open behind it.
+                process_group=0,
             )
+        self._reaper: Any = importlib.import_module("reaper")
+        with _WATCHING:
+            self._reaper.watch_process(-self._process.pid)
         # On AWS functions take nothing from the services that they call.
         with suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
@@ -106,9 +114,10 @@ class ExecutionEnvironment:
         )
 
     def end(self) -> None:
-        """Kill the process."""
-        self._process.kill()
+        """Kill the process, and those that it started."""
+        self._kill()
         self._process.wait()
+        self._reaper.forget_process(-self._process.pid)
         for pipe in (self._input, self._output):
             with suppress(OSError):
                 pipe.close()
@@ -133,7 +142,11 @@ class ExecutionEnvironment:
 
     def _kill_late(self) -> None:
         self._late = True
-        self._process.kill()
+        self._kill()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _new_lines(self) -> str:
         with self._log_path.open("rb") as log:
