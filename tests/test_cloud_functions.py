@@ -277,7 +277,7 @@ def test_a_process_that_exits_fails_its_invocation_alone(function: CloudFunction
 
 @pytest.mark.parametrize("child", ["waited for", "left"])
 def test_what_a_function_started_ends_with_it(function: CloudFunction, child: str) -> None:
-    """At its timeout, also where it has exited: a process that holds on to its pipes keeps the invocation until then."""
+    """At its timeout, also where it has exited: a process that holds on to its pipes holds the invocation so long."""
     function.client.update_function_configuration(FunctionName=function.name, Timeout=1)
 
     late = function.invoke(function.event("parent", child=child))

@@ -35,8 +35,8 @@ class Lowkiq(Construct):
 
     `packages` is the folder with the packages DrainFunction, DashboardFunction and, with a way in, IngestFunction, as
     `sam build` and `lowkiq stack build` make them. `parameters` are those of the template by their names, as
-    `sam deploy` takes them; texts but ShardIndexes and QueueSchedules may be values of other constructs. Raises ValueError for a parameter
-    that the template does not have, and in its words for those that don't fit together.
+    `sam deploy` takes them; texts but ShardIndexes and QueueSchedules may be values of other constructs. Raises
+    ValueError for a parameter that the template does not have, and in its words for those that don't fit together.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ What names no queue means the queues that are this function's: those that LOWKIQ
 names with a - before them; all if it is not set.
 """
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -18,6 +19,8 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.drainer import Drainer
     from lowkiq_lambda.settings.aws import Settings
+
+logger = logging.getLogger(__name__)
 
 _MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
     "shard": "shard",
@@ -30,6 +33,12 @@ ALONE: Final = "only"
 Ticks: TypeAlias = Literal[False, True, "only"]
 _SHOWN: Final = 5
 """How many of the queues an error names."""
+
+
+_SURPLUS: Final = (
+    "Nothing waits there, so a schedule that sends this, such as shard-{}, is left over: deploy with the ShardIndexes "
+    "that `lowkiq stack schedules indexes` prints, or run `lowkiq stack schedules` again."
+)
 
 
 class BadEvent(LowkiqError):
@@ -46,7 +55,8 @@ def selection(
     """The shards that the event asks for, of those that there are when this is called.
 
     Where it names no queue, those of the queues that are this function's to drain. `without`: those that other
-    invocations have been started for. Raises BadEvent, and ConfigError where LOWKIQ_QUEUES names an unknown queue.
+    invocations have been started for. None, with a warning, of a shard that no queue has. Raises BadEvent, and
+    ConfigError where LOWKIQ_QUEUES names an unknown queue.
     """
     if settings.named_queues:
         _check_own(settings.named_queues, drainer)
@@ -62,8 +72,15 @@ def selection(
         select()
     except UnknownShard:
         # The queue may have been given more than the code declares.
-        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.redis_retry_for)
-        select()
+        is_known = drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.redis_retry_for)
+        try:
+            select()
+        except UnknownShard as error:
+            if not (is_known and isinstance(event, Mapping) and event["shard"] >= 0):
+                raise
+            # No failure, which would ring each minute while no job is late: fewer shards than ShardIndexes do no harm.
+            logger.warning("%s %s", error, _SURPLUS.format(event["shard"]))
+            return list
     return select
 
 
@@ -124,7 +141,10 @@ def _of_queue(name: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
     if not matches:
         names = list(dict.fromkeys(repr(shard.queue_name) for shard in shards))
         more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
-        raise BadEvent(f"The event's queue {name!r:.200} is unknown: this app has {', '.join(names[:_SHOWN])}{more}.")
+        raise BadEvent(
+            f"The event's queue {name!r:.200} is unknown: this app has {', '.join(names[:_SHOWN])}{more}. If a "
+            "schedule sends it, leave the queue out of QueueSchedules, or run `lowkiq stack schedules` again."
+        )
     return matches
 
 

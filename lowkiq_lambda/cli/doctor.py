@@ -81,6 +81,10 @@ _ADVICE: Final = (
     "Deploy with the ShardIndexes that `lowkiq stack schedules indexes` prints, or with Idle=start. Where "
     "`lowkiq stack schedules` made the schedules, run it again: lowkiq stack schedules --stack {}. A daemon needs none."
 )
+_SURPLUS: Final = (
+    "Deploy with the ShardIndexes that `lowkiq stack schedules indexes` prints, and without the queue in "
+    "QueueSchedules. Where `lowkiq stack schedules` made it, run it again: lowkiq stack schedules --stack {}."
+)
 _RELEASE: Final = "If nobody rolled it back, the Release was that of the deploy before: deploy with another one."
 
 
@@ -216,6 +220,9 @@ def stack_findings(app: "Lowkiq", stack: str) -> Iterator[Finding]:
         yield _found("ok", "each housekeeping run starts drains of the shards that have work")
     elif not coverage.missing:
         yield _found("ok", f"each of the {coverage.shards} shards is drained by a schedule that fires")
+    for name in coverage.surplus:
+        sentence = "the schedule drains nothing: the app has no such queue or shard"
+        yield _found("warning", sentence, _SURPLUS.format(stack), name)
     if not is_latest:
         yield _found("warning", "it runs another version than was deployed last", _RELEASE, drain)
     yield from shared_password(variables, "aws", dashboard)

@@ -148,11 +148,15 @@ class Drainer:
         """The shards of each queue, as far as is known: other ones once a queue is seen to be resharded."""
         return [queue.shards for queue in self._queues.values()]
 
-    def learn(self, names: Iterable[str], retry_for: float) -> None:
-        """Find out which shards the queues have now, if Redis can tell."""
+    def learn(self, names: Iterable[str], retry_for: float) -> bool:
+        """Find out which shards the queues have now; whether Redis could tell of each."""
+        is_known = True
         for name in names:
-            with suppress(BackendError, QueueMismatch):
+            try:
                 self._queues[name].look_again(self._backend, retry_for)
+            except (BackendError, QueueMismatch):
+                is_known = False
+        return is_known
 
     @property
     def weights(self) -> dict[str, float]:

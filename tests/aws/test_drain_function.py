@@ -97,6 +97,35 @@ def test_a_bad_event_is_refused_while_redis_is_away(drain: DrainFunction, make_a
         drain({"shard": 7})
 
 
+@pytest.mark.parametrize("own", [{}, {"queue": True}], ids=["of every queue", "of one"])
+def test_a_shard_that_no_queue_has_is_a_warning(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str, own: dict[str, object]
+) -> None:
+    """Nothing waits there: a schedule that is left over names itself and its remedy, and rings no FailureAlarm."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    worker.push_many(jobs_of("abc"))
+    drain.install(app)
+
+    answer = drain({"shard": 7, **dict.fromkeys(own, queue_name)})
+
+    (warning,) = [line for line in drain.logs if line["level"] == "WARNING"]
+    assert ({}, {}, 0) == (answer["counts"], answer["queues"], answer["left"])
+    assert "they count from 0 to 1. Nothing waits there" in warning["message"]
+    assert "shard-7" in warning["message"]
+    assert "`lowkiq stack schedules indexes`" in warning["message"]
+
+
+def test_a_queue_that_the_app_does_not_have_fails(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """Its jobs may wait, and nobody else would say so; the error names the remedy where the queue is no more."""
+    app = make_app()
+    declare(app, queue_name, Notes())
+    drain.install(app)
+
+    with pytest.raises(BadEvent, match=r"is unknown: this app has .* `lowkiq stack schedules`"):
+        drain({"queue": "Gone"})
+
+
 def test_p5_it_ends_before_its_time_is_over(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:

@@ -1,7 +1,7 @@
 """What an event selects, and what is said of one that selects nothing."""
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,11 @@ SHARDS = [*(ShardRef("orders", 4, index) for index in range(4)), *(ShardRef("sto
 def chosen(event: object) -> list[str]:
     """The shards by a short name."""
     return [f"{shard.queue_name}/{shard.index}" for shard in selected(event, SHARDS)]
+
+
+LEFT_OVER: Final = (
+    "If a schedule sends it, leave the queue out of QueueSchedules, or run `lowkiq stack schedules` again."
+)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_any_other_object_means_all_shards(event: object) -> None:
         (None, "The event must be an object, such as {} or {'shard': 3}, not null."),
         ([1], "The event must be an object, such as {} or {'shard': 3}, not [1] (list)."),
         ("orders", "The event must be an object, such as {} or {'shard': 3}, not 'orders' (str)."),
-        ({"queue": "order"}, "The event's queue 'order' is unknown: this app has 'orders', 'stock'."),
+        ({"queue": "order"}, "The event's queue 'order' is unknown: this app has 'orders', 'stock'. " + LEFT_OVER),
         ({"queue": None}, "The event's queue must be the name of a queue, not null."),
         ({"queue": ["orders"]}, "The event's queue must be the name of a queue, not ['orders'] (list)."),
         ({"shard": 4}, "The event's shard 4 is not a shard of any queue here: they count from 0 to 3."),
@@ -88,5 +93,5 @@ def test_a_long_list_of_queues_is_cut() -> None:
     """An app with very many queues still has errors that can be read."""
     shards = [ShardRef(f"q{n}", 1, 0) for n in range(12)]
 
-    with pytest.raises(BadEvent, match=r"has 'q0', 'q1', 'q2', 'q3', 'q4' and 7 more\.$"):
+    with pytest.raises(BadEvent, match=r"has 'q0', 'q1', 'q2', 'q3', 'q4' and 7 more\. If a schedule"):
         selected({"queue": "none"}, shards)

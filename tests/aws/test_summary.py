@@ -123,9 +123,7 @@ def test_each_death_is_told_once_whoever_drained(
     assert [0.0, 0.0, 3.0, 0.0, 0.0] == drain.values("dead")
 
 
-def test_deaths_before_the_first_tick_are_told_by_it(
-    drain: DrainFunction, make_app: MakeApp, queue_name: str
-) -> None:
+def test_deaths_before_the_first_tick_are_told_by_it(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """A queue whose first jobs die within the first minute of a new stack rings as one whose later jobs do."""
     app = make_app()
     worker = declare(app, queue_name, failing("a", "b"), max_retry_count=0)

@@ -22,6 +22,8 @@ class Coverage(NamedTuple):
     """Whether its ticks start drains."""
     missing: Mapping[str, Sequence[int]]
     """The shard indexes that nothing drains, by queue."""
+    surplus: Sequence[str] = ()
+    """The names of schedules whose queue or shard the app does not have."""
 
 
 def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None) -> Coverage:
@@ -33,10 +35,13 @@ def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None
     function = outputs.get("DrainFunctionName")
     settings = Settings.from_env(function_environment(function)) if function else Settings()
     groups = dict.fromkeys((outputs.get("ScheduleGroupName"), f"{stack}-schedules"))
-    events = [_parsed(event) for group in groups if group for event in Group(group).events()]
-    mine = [shard for shard in _shards(app, counts or {}) if settings.drains(shard.queue_name)]
-    fans_out = settings.starts_drains and any(_ticks(event) for event in events)
-    return Coverage(len(mine), fans_out, {} if fans_out else _missing(mine, events))
+    firing = [schedule for group in groups if group for schedule in Group(group).firing()]
+    events = {schedule.name: _parsed(schedule.event) for schedule in firing}
+    shards = _shards(app, counts or {})
+    mine = [shard for shard in shards if settings.drains(shard.queue_name)]
+    fans_out = settings.starts_drains and any(_ticks(event) for event in events.values())
+    surplus = sorted(name for name, event in events.items() if _is_surplus(event, shards))
+    return Coverage(len(mine), fans_out, {} if fans_out else _missing(mine, events.values()), surplus)
 
 
 def _shards(app: Lowkiq, counts: Mapping[str, int]) -> list[ShardRef]:
@@ -62,6 +67,16 @@ def _missing(shards: Sequence[ShardRef], events: Iterable[object]) -> dict[str, 
         if shard not in drained:
             missing[shard.queue_name].add(shard.index)
     return {name: sorted(indexes) for name, indexes in missing.items()}
+
+
+def _is_surplus(event: object, shards: Sequence[ShardRef]) -> bool:
+    if not isinstance(event, Mapping):
+        return False
+    try:
+        selected(event, shards)
+    except BadEvent:
+        return True
+    return False
 
 
 def _ticks(event: object) -> bool:

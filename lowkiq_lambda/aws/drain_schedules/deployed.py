@@ -61,11 +61,11 @@ class Group:
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name, State="ENABLED")
             return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
 
-    def events(self) -> list[str]:
-        """What the schedules in the group that fire send, as JSON. Raises DeployError."""
+    def firing(self) -> list[Schedule]:
+        """The schedules in the group that fire. Raises DeployError."""
         names = self.enabled()
         with said(f"The schedule group {self.name!r} could not be read"), ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
-            return [schedule.event for schedule in looks.map(self._get, names) if schedule is not None]
+            return [schedule for schedule in looks.map(self._get, names) if schedule is not None]
 
     def apply(self, plan: Plan, tell: Callable[[str], object]) -> None:
         """Apply the plan, and pass each change to `tell`. Raises DeployError at the first change that fails.

@@ -24,7 +24,6 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
 
-
 _FIRST: Final = 300.0
 """Seconds before a queue's first report whose deaths it has: those of a new stack's first minutes."""
 

@@ -59,6 +59,22 @@ def test_shards_without_a_schedule_are_told(schedules: StackSchedules, told: Tol
     assert told(app) == "ok : each of the 5 shards is drained by a schedule that fires"
 
 
+def test_schedules_that_drain_nothing_are_told(schedules: StackSchedules, told: Told, write_app: WriteApp) -> None:
+    """Those of shards and queues that the app does not have, with their names; others' are not ours to judge."""
+    app = write_app({"Orders": 1})
+    schedules.add("shard-0", '{"shard": 0}')
+    schedules.add("shard-7", '{"shard": 7}')
+    schedules.add("queue-Gone", '{"queue": "Gone"}')
+    schedules.add("shard-8", '{"shard": 8}', "DISABLED")
+    schedules.add("backup", '"nightly"')
+
+    nothing = "the schedule drains nothing: the app has no such queue or shard"
+    assert told(app) == (
+        "ok : each of the 1 shards is drained by a schedule that fires; "
+        f"warning queue-Gone: {nothing}; warning shard-7: {nothing}"
+    )
+
+
 @pytest.mark.parametrize("event", ["{}", '{"tick": true}'])
 def test_one_schedule_for_all_leaves_no_shard_out(
     schedules: StackSchedules, told: Told, write_app: WriteApp, event: str
