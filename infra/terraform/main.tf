@@ -173,6 +173,11 @@ resource "aws_lambda_alias" "live" {
   name             = "live"
   function_name    = aws_lambda_function.function[each.key].function_name
   function_version = aws_lambda_function.function[each.key].version
+
+  # `lowkiq stack rollback` notes there which versions it took back.
+  lifecycle {
+    ignore_changes = [description]
+  }
 }
 
 resource "aws_lambda_function_recursion_config" "drain" {

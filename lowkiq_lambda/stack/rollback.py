@@ -1,6 +1,7 @@
 """The versions of a stack's functions, and the alias that says which of them runs."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,6 +13,9 @@ ALIAS: Final = "live"
 """Of the template, which its parameter of that name lets everything start."""
 _PAGE: Final = "runbooks/rollback.md"
 _OUTPUTS: Final = ("DrainFunctionName", "IngestFunctionName", "DashboardFunctionName")
+_TAKEN_BACK: Final = "Taken back: "
+"""In the description of an alias, before the numbers of versions; a deploy leaves it as it is."""
+_MOST_TAKEN_BACK: Final = 20
 _CHANGED: Final = "PreconditionFailedException"
 
 
@@ -31,21 +35,29 @@ class AliasMove:
     function: str
     runs: Version
     then: Version
+    description: str
+    """Of the alias behind the move: the versions that were taken back."""
     revision: str
     """Of the alias, as it was read."""
 
 
-def plan_rollback(stack: str, to: int | None = None) -> list[AliasMove]:
+def plan_rollback(stack: str, to: Mapping[str, int] | None = None) -> list[AliasMove]:
     """For each function of the stack the move to the version before, or to the version `to`. Raises DeployError.
 
-    The version before is that before the newest `Release` that runs. A function that runs an older one stays: a deploy
-    did not change it, or a rollback that broke off has moved it. So does one that has no version before; one at least
-    moves.
+    The version before is that before the newest `Release` that runs, without those that were taken back. A function
+    that runs an older one stays: a deploy did not change it, or a rollback that broke off has moved it. So does one
+    that has no version before; one at least moves. `to`: versions by functions, whose names may be without the stack's;
+    of all others under "".
     """
-    api = client("lambda")
-    moves = [_move(api, function, to) for function in _functions(stack)]
+    api, functions = client("lambda"), _functions(stack)
+    chosen = {name.removeprefix(f"{stack}-"): version for name, version in (to or {}).items()}
+    names = {function.removeprefix(f"{stack}-"): function for function in functions}
+    if unknown := chosen.keys() - names.keys() - {""}:
+        raise DeployError(f"Stack {stack!r} has no function {min(unknown)!r}: expected one of {', '.join(names)}.")
+    versions = {function: chosen.get(name, chosen.get("")) for name, function in names.items()}
+    moves = [_move(api, function, version) for function, version in versions.items() if version is not None or not to]
     changes = [move for move in moves if move.then != move.runs]
-    if to is not None:
+    if to:
         return changes
     if not changes:
         raise DeployError(f"Stack {stack!r} has one version of each function: there is none to go back to.")
@@ -63,6 +75,7 @@ def move(move: AliasMove) -> None:
                 Name=ALIAS,
                 FunctionVersion=str(move.then.number),
                 RoutingConfig={"AdditionalVersionWeights": {}},
+                Description=move.description,
                 RevisionId=move.revision,
             )
         except api.exceptions.ClientError as error:
@@ -105,8 +118,18 @@ def _move(api: Any, function: str, to: int | None) -> AliasMove:  # noqa: ANN401
     numbers = sorted(versions)
     if to is not None and to not in versions:
         raise DeployError(f"{function!r} has no version {to}: expected one of {', '.join(map(str, numbers))}.")
-    then = max((number for number in numbers if number < runs.number), default=runs.number) if to is None else to
-    return AliasMove(function=function, runs=runs, then=versions[then], revision=alias["RevisionId"])
+    taken_back = {*map(int, re.findall(r"\d+", alias.get("Description", "").partition(_TAKEN_BACK)[2]))}
+    before = [number for number in numbers if number < runs.number and number not in taken_back]
+    then = max(before, default=runs.number) if to is None else to
+    taken_back |= {number for number in numbers if then < number <= runs.number}
+    newest = sorted(taken_back - {then})[-_MOST_TAKEN_BACK:]
+    return AliasMove(
+        function=function,
+        runs=runs,
+        then=versions[then],
+        description=f"{_TAKEN_BACK}{', '.join(map(str, newest))}" if newest else "",
+        revision=alias["RevisionId"],
+    )
 
 
 def _versions(answers: Iterator[Any]) -> Iterator[tuple[int, Version]]:

@@ -159,6 +159,47 @@ def test_any_version_may_be_asked_for(stack: Versions, run: Run) -> None:
     assert "Nothing to do: version 3 runs." in said
 
 
+def test_what_was_taken_back_does_not_come_back(stack: Versions, run: Run) -> None:
+    """Before the newest deploy ran what the rollback had chosen, and not the version with the next lower number."""
+    for _ in range(2):
+        run(stack.name, "--yes")
+    stack.deploy(4)
+    run(stack.name, "--yes")
+    before = stack.runs()
+    run(stack.name, "--to", "2", "--yes")
+    stack.deploy(5)
+    run(stack.name, "--yes")
+
+    assert (["1", "1"], ["2", "2"]) == (before, stack.runs())
+
+
+def test_each_function_may_have_a_version_of_its_own(stack: Versions, run: Run) -> None:
+    """By its name, or by the part of it behind the stack's; those that are not named stay, or have the one for all."""
+    one, _, _ = run(stack.name, "--to", "drain=1", "--yes")
+    first = stack.runs()
+    both, _, _ = run(stack.name, "--to", f"{stack.full('drain')}=2", "--to", "1", "--yes")
+
+    assert ([DONE, DONE], ["1", "3"], ["2", "1"]) == ([one, both], first, stack.runs())
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "why"),
+    [
+        ("drain", MISUSED, "--to drain is refused: write VERSION or FUNCTION=VERSION, such as drain=17."),
+        ("drain=new", MISUSED, "--to drain=new is refused: write VERSION or FUNCTION=VERSION, such as drain=17."),
+        ("ingest=2", FAILED, "has no function 'ingest': expected one of drain, dashboard."),
+        ("0", FAILED, "has no version 0: expected one of 1, 2, 3."),
+        ("drain=7", FAILED, "has no version 7: expected one of 1, 2, 3."),
+    ],
+)
+def test_a_version_that_names_nothing_is_refused(stack: Versions, run: Run, word: str, code: int, why: str) -> None:
+    """Before anything has moved."""
+    refused, _, error = run(stack.name, "--to", word, "--yes")
+
+    assert (code, ["3", "3"]) == (refused, stack.runs())
+    assert why in " ".join(error.split())
+
+
 def test_a_version_that_was_deleted_is_left_out(stack: Versions, run: Run) -> None:
     """People delete old ones, as the runbook says: the one before is then the next older one."""
     for function in FUNCTIONS:

@@ -1,11 +1,13 @@
 """`lowkiq stack rollback`: the version before, at once and without a build."""
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import AWAY, DONE, NOT_APPLIED
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
@@ -36,12 +38,14 @@ EXAMPLES
     lowkiq stack rollback shop --yes
   To one that is older, or forward again:
     lowkiq stack rollback shop --to 17
+  One function alone:
+    lowkiq stack rollback shop --to drain=17
 """
 command: Final = command_app(
     "rollback",
     help_=_HELP,
     epilogue=_EPILOGUE,
-    usage="lowkiq stack rollback STACK [--to VERSION] [--dry-run] [--yes] [--json]",
+    usage="lowkiq stack rollback STACK [--to [FUNCTION=]VERSION] [--dry-run] [--yes] [--json]",
 )
 
 
@@ -50,7 +54,14 @@ def rollback(
     stack: Annotated[str, Parameter(name="STACK", help="The stack, by its name.")],
     /,
     *,
-    to: Annotated[int | None, Parameter(help="The version; by default the one before that which runs.")] = None,
+    to: Annotated[
+        list[str] | None,
+        Parameter(
+            help="The version, or that of a function as FUNCTION=VERSION, which may be given again; by default the one "
+            "that ran before the newest deploy.",
+            negative="",
+        ),
+    ] = None,
     dry_run: Annotated[bool, flag("Print what would run, and change nothing.")] = False,
     yes: Annotated[bool, flag("Do not ask.")] = False,
     json: Annotated[bool, flag("Print the moves as JSON.")] = False,
@@ -70,11 +81,11 @@ def rollback(
         return say(*table(("FUNCTION", "RUNS VERSION", "WOULD RUN"), rows, left=(0, 1, 2)))
 
     try:
-        moves = plan_rollback(stack, to)
+        moves = plan_rollback(stack, _versions(to or ()))
         if not moves:
             if json:
                 show(moves)
-            remark(f"Nothing to do: version {to} runs.")
+            remark(f"Nothing to do: version {', '.join(to or ())} runs.")
             return DONE
         show(moves)
         if dry_run or not (yes or agreed("Let them run it?", aside=json)):
@@ -91,3 +102,13 @@ def rollback(
         sys.stderr.write(f"error: {error}\n")
         return AWAY
     return DONE
+
+
+def _versions(words: Iterable[str]) -> dict[str, int]:
+    versions = {}
+    for word in words:
+        function, _, version = word.rpartition("=")
+        if not version.isdecimal():
+            raise ConfigError(f"--to {word} is refused: write VERSION or FUNCTION=VERSION, such as drain=17.")
+        versions[function] = int(version)
+    return versions
