@@ -71,7 +71,11 @@ def _runs(options: argparse.Namespace) -> Iterator[dict[str, Callable[..., Run]]
     with tempfile.TemporaryDirectory() as folder:
         if options.older:
             archive = subprocess.run(
-                ["git", "archive", options.older, "lowkiq_lambda"], cwd=ROOT, capture_output=True, check=True
+                # The tests too: those of this commit may import what the older package does not have.
+                ["git", "archive", options.older, "lowkiq_lambda", "tests"],
+                cwd=ROOT,
+                capture_output=True,
+                check=True,
             )
             with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as package:
                 package.extractall(folder, filter="data")

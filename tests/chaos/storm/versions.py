@@ -19,7 +19,7 @@ def upgraded_script(name: str, groups: tuple[str, ...] = ()) -> Script:
 
 
 class OtherProcess:
-    """A function of the actors with the package that lies in a folder; as a process of multiprocessing."""
+    """A function of the actors with the package in a folder, and its tests' own; as a process of multiprocessing."""
 
     def __init__(self, package: Path, act: str, scene: str, number: int) -> None:
         environment = {**clean_environment(), "PYTHONPATH": f"{package}:{PYTHONPATH}"}
@@ -37,7 +37,8 @@ class OtherProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """SIGKILL. AssertionError if it has ended by itself: a storm without it proves nothing of its version."""
+        assert (self._process.poll() or 0) <= 0, f"a process of another version ended: {self._process.args}"
         self._process.kill()
 
     def join(self) -> None:
