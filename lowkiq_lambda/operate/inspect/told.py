@@ -79,9 +79,10 @@ def _died_lately(reader: ShardReader, shards: QueueShards) -> int:
     backend = reader.backend
     keys = [(shard.key("morgue"), backend.now(shard) - _FIRST) for shard in shards]
     commands = [(key, ("ZCOUNT", key, since, "+inf")) for key, since in keys]
-    return backend.retrying(
-        reader.retry_for, lambda: sum(unless_error(answer) for answer in send_each(backend.client, commands))
+    answers = backend.retrying(
+        reader.retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )
+    return sum(map(int, answers))
 
 
 def _dead_by_groups(reader: ShardReader, shards: QueueShards) -> int:

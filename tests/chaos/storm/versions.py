@@ -38,7 +38,7 @@ class OtherProcess:
 
     def kill(self) -> None:
         """SIGKILL. AssertionError if it has ended by itself: a storm without it proves nothing of its version."""
-        assert (self._process.poll() or 0) <= 0, f"a process of another version ended: {self._process.args}"
+        assert (self._process.poll() or 0) <= 0, f"a process of another version ended: {self._process.returncode}"
         self._process.kill()
 
     def join(self) -> None:
