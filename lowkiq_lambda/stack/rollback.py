@@ -50,11 +50,11 @@ def plan_rollback(stack: str, to: Mapping[str, int] | None = None) -> list[Alias
     of all others under "".
     """
     api, functions = client("lambda"), _functions(stack)
-    chosen = {name.removeprefix(f"{stack}-"): version for name, version in (to or {}).items()}
+    by_name = {name.removeprefix(f"{stack}-"): version for name, version in (to or {}).items()}
     names = {function.removeprefix(f"{stack}-"): function for function in functions}
-    if unknown := chosen.keys() - names.keys() - {""}:
+    if unknown := by_name.keys() - names.keys() - {""}:
         raise DeployError(f"Stack {stack!r} has no function {min(unknown)!r}: expected one of {', '.join(names)}.")
-    versions = {function: chosen.get(name, chosen.get("")) for name, function in names.items()}
+    versions = {function: by_name.get(name, by_name.get("")) for name, function in names.items()}
     moves = [_move(api, function, version) for function, version in versions.items() if version is not None or not to]
     changes = [move for move in moves if move.then != move.runs]
     if to:
