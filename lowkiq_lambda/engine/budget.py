@@ -75,6 +75,16 @@ class Hindrances(msgspec.Struct):
         """How many there were, if the last is not long ago."""
         return self.stalls if now - self.stalled_at < _KNOWN_FOR else 0
 
+    def join(self, other: "Hindrances") -> None:
+        """Take in what another holder noted. Each counts on from what it took in, so the higher count has both."""
+        if other.unused_until >= self.unused_until:
+            self.unused, self.unused_until = other.unused, other.unused_until
+        at = max(self.stalled_at, other.stalled_at)
+        lately = [one for one in (self, other) if one.stalls_lately(at)]
+        self.stalls = max((one.stalls for one in lately), default=0)
+        self.stalled = max((one.stalled for one in lately), default=0.0)
+        self.stalled_at = at
+
 
 class BatchTiming(msgspec.Struct):
     """Seconds a batch takes: `mean` as of late, and `slowest`, of the slowest one, which is forgotten by and by.
@@ -147,29 +157,44 @@ class BatchTiming(msgspec.Struct):
         self.hindrances = self.hindrances or Hindrances()
         return self.hindrances
 
-    def dump(self) -> str:
-        """The form that Redis stores, for the first batch of a cold start, and for operators."""
-        plain = f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {self.seen_at:.3f}"
+    def dump(self, ahead: float = 0.0) -> str:
+        """The form that Redis stores, for the first batch of a cold start, and for operators.
+
+        `ahead`: seconds by which the server's clock, which all its times are by, is ahead of this process's.
+        """
+        seen_at = max(0.0, self.seen_at + ahead)
+        plain = f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {seen_at:.3f}"
         if self.hindrances is None:
             return plain
         unused, until, stalls, stalled, stalled_at = msgspec.structs.astuple(self.hindrances)
+        until, stalled_at = max(0.0, until + ahead), max(0.0, stalled_at + ahead)
         return f"{plain} {unused:.3f} {until:.3f} {stalls} {stalled:.3f} {stalled_at:.3f}"
 
-    def adopt(self, dumped: str) -> None:
-        """Take over what another process measured, if this one has measured nothing yet.
+    def adopt(self, dumped: str, ahead: float = 0.0) -> None:
+        """Take over what other processes measured, if this one has measured nothing yet, and what hindered them.
 
         Behind an @ it may say from when on (Unix seconds) measurements count: others are forgotten, also by processes
-        that made them.
+        that made them. `ahead`: as in `dump`.
         """
         dumped, _, since = dumped.partition("@")
-        if self.mean is None and dumped:
+        stored = BatchTiming()
+        if dumped:
             numbers = [float(number) for number in dumped.split()]
-            self.mean, self.slowest, self.usual, self.seen_at = numbers[:_PLAIN]
+            mean, slowest, usual, seen_at = numbers[:_PLAIN]
+            stored = BatchTiming(mean, slowest, usual, seen_at - ahead)
             if numbers[_PLAIN:]:
                 unused, until, stalls, stalled, stalled_at = numbers[_PLAIN:]
-                self.hindrances = Hindrances(unused, until, int(stalls), stalled, stalled_at)
+                stored.hindrances = Hindrances(unused, until - ahead, int(stalls), stalled, stalled_at - ahead)
+        if since:
+            self._forget_until(float(since) - ahead)
+            stored._forget_until(float(since) - ahead)
+        if self.mean is None:
+            self.mean, self.slowest, self.usual, self.seen_at = msgspec.structs.astuple(stored)[:_PLAIN]
+        if stored.hindrances is not None:
+            self.hinder().join(stored.hindrances)
 
-        if since and self.seen_at <= float(since):
+    def _forget_until(self, at: float) -> None:
+        if self.seen_at <= at:
             self.mean, self.slowest, self.usual, self.seen_at = None, 0.0, 0.0, 0.0
             if self.hindrances is not None:
                 self.hindrances.unused = self.hindrances.unused_until = 0.0

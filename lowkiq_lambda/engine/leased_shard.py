@@ -104,6 +104,8 @@ class LeasedShard:
         self.counts: Counter[str] = Counter()
         """Ids by outcome, as Redis has acknowledged them."""
         self._budget = budget
+        self._ahead = 0.0
+        """Seconds by which the clock of the shard's server is ahead of this process's, as of the acquisition."""
         self.runs = None if settings.runs is None else settings.runs.begin(session)
         """Those that the next settlings keep; None if the queue keeps none."""
         self.has_expiries = False
@@ -139,6 +141,7 @@ class LeasedShard:
         self.lease.renewed(started)
         if isinstance(granted, Acquired):
             self.has_expiries = granted.claim is not None and granted.claim.expires
+            self._ahead = self.now() - self.settings.clock.time()
             self._note_recovery(granted)
         return granted
 
@@ -189,7 +192,7 @@ class LeasedShard:
         `left`, with "more": what stays in flight, and since when each counts for the lag.
         """
         self.note_stall()
-        pending, pace = self.pending, self.settings.timing.dump()
+        pending, pace = self.pending, self.settings.timing.dump(self._ahead)
         *ahead, outcomes = pending.parts(partial=next_step in _PARTIAL)
         for part in ahead:
             kept = None if self.runs is None else self.runs.ended(part)
@@ -230,7 +233,7 @@ class LeasedShard:
 
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
-            self.settings.timing.adopt(acquired.pace)
+            self.settings.timing.adopt(acquired.pace, self._ahead)
         if not (acquired.recovered or acquired.dead):
             return
         if acquired.recovered:

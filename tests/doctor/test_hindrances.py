@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.operate.doctor.health import process_findings
+from lowkiq_lambda.operate.inspect.declared_queues import shard_notes
 from lowkiq_lambda.operate.inspect.processes import GONE_AFTER
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.looks import found, running_process
@@ -54,6 +56,10 @@ def have_one_hang(app: Lowkiq, worker: FunctionWorker[Any]) -> None:
 def await_line(daemon: DaemonProcess, times: int) -> None:
     """Until its log has told of a stall so often."""
     eventually(lambda: daemon.log.count("this process stood still") >= times)
+
+
+def ignore(_batch: Batch) -> None:
+    """Take no time."""
 
 
 def backlog(count: int) -> list[dict[str, Any]]:
@@ -128,6 +134,27 @@ def test_an_operator_lets_drains_forget_the_slow_batch(app: Lowkiq, own: Server,
     assert NONE == forgotten
     assert all(count >= 98 for count in counts), counts
     assert 1 == len(found(app, "unused time"))
+
+
+def test_a_process_whose_clock_differs_forgets_too(own: Server) -> None:
+    """What it measured is stored by the server's clock: else a clock that is ahead would keep it."""
+
+    class Ahead(SystemClock):
+        time = staticmethod(lambda: time.time() + 3_600.0)
+
+    with closing_app(Lowkiq(Config(redis_url=own.url))) as app:
+        app.core.connections.clock = Ahead()
+        worker = app.worker(queue_name="webhook", shards_count=1)(ignore)
+        measured = []
+        for job_id in "ab":
+            worker.push(job_id)
+            app.drain()
+            (notes,) = shard_notes(app.core.backend, [app.core.queues.agreed(worker).shards])
+            measured += notes.timings
+            app.operate(worker).forget_timing()
+
+    assert [True] * 2 == [timing.mean == timing.slowest > 0.0 for timing in measured]
+    assert all(abs(timing.seen_at - time.time()) < 600.0 for timing in measured)
 
 
 @pytest.mark.parametrize("seconds", [0.05, 2.0])

@@ -122,3 +122,46 @@ def test_a_stall_of_several_leases_is_one() -> None:
 
     assert [3, 3, 0] == counts
     assert (1, 11.0, 4_000.0) == (hindrances.stalls, hindrances.stalled, hindrances.stalled_at)
+
+
+def test_stalls_of_two_holders_in_turn_are_counted_together() -> None:
+    """Each counts on from what the other noted in the shard, though it has measured batches of its own."""
+    holders = [BatchTiming(), BatchTiming()]
+    dumped, at = "", 0.0
+    for timing in holders:
+        timing.observe(0.1, 8.0)
+    for turn in range(6):
+        at = 1_000.0 + 100.0 * turn
+        timing = holders[turn % 2]
+        timing.adopt(dumped)
+        if turn != 4:
+            timing.hinder().note_stall(10.0 + turn, at)
+        dumped = timing.dump()
+    stored = BatchTiming.of(dumped).hindrances
+    later = Hindrances(stalls=1, stalled=9.0, stalled_at=at + 4_000.0)
+    later.join(stored or Hindrances())
+
+    assert Hindrances(stalls=5, stalled=15.0, stalled_at=1_500.0) == stored
+    assert Hindrances(stalls=1, stalled=9.0, stalled_at=at + 4_000.0) == later
+
+
+@pytest.mark.parametrize("ahead", [-3_600.0, 3_600.0])
+def test_times_in_redis_are_by_the_clock_of_its_server(ahead: float) -> None:
+    """A process whose clock differs forgets what was measured before an operator said so, and nothing else."""
+    now = 1_000_000.0
+    timing = BatchTiming()
+    timing.observe(25.0, now)
+    timing.hindrances = Hindrances(6.0, now + 60.0, 1, 4.0, now)
+    dumped = timing.dump(ahead)
+    warm = BatchTiming.of(timing.dump())
+    kept, forgotten = (f"@{now + ahead + seconds}" for seconds in (-1.0, 1.0))
+    warm.adopt(kept, ahead)
+    cold = BatchTiming()
+    cold.adopt(dumped + kept, ahead)
+    means = [warm.mean, cold.mean]
+    warm.adopt(dumped + forgotten, ahead)
+
+    assert BatchTiming.of(dumped).seen_at == now + ahead
+    assert cold == timing
+    assert [25.0, 25.0, None] == [*means, warm.mean]
+    assert Hindrances(stalls=1, stalled=4.0, stalled_at=now) == warm.hindrances
