@@ -44,8 +44,30 @@ _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 _MOST_MEMORY: Final = Path("/sys/fs/cgroup/memory.max")
 """Bytes: that of a container."""
 _MEBIBYTE: Final = 1024**2
+_LATELY: Final = 300.0
+"""Seconds for which the most memory that a process used counts: what it needed before may not be why it died."""
 _WARNED_OF_MEMORY: Final[set[int]] = set()
 """The process, once it has logged that it is near its limit; a fork of it is another one."""
+
+
+class RecentPeak:
+    """The most memory that a process used as of late. The system's own mark of that never falls."""
+
+    def __init__(self) -> None:
+        self._mark = self._most = 0
+        self._at = 0.0
+
+    def note(self, rss: int, mark: int, now: float) -> int:
+        """Take in what is used now, and the system's mark, in bytes; the most as of late."""
+        used = rss if mark == self._mark else max(rss, mark)
+        if used >= self._most or now - self._at > _LATELY:
+            self._most, self._at = used, now
+        self._mark = mark
+        return self._most
+
+
+_PEAK: Final = RecentPeak()
+"""That of this process: an environment of Lambda has a heartbeat for each invocation."""
 
 
 class Heartbeat:
@@ -104,7 +126,8 @@ class Heartbeat:
     def told(self) -> Process:
         """The current record of the process."""
         now, monotonic = self.sender.now(), self._drainer.clock.monotonic()
-        rss, peak = resident_memory()
+        rss, mark = resident_memory()
+        peak = _PEAK.note(rss, mark, monotonic)
         process = Process(
             host=self._host,
             pid=os.getpid(),
@@ -126,10 +149,10 @@ class Heartbeat:
             is_slow=self._is_slow,
         )
         if process.is_near_limit and process.pid not in _WARNED_OF_MEMORY:
-            # No process logs its own death by its memory. An environment of Lambda has a heartbeat for each invocation.
+            # No process logs its own death by its memory.
             _WARNED_OF_MEMORY.add(process.pid)
             text = "this process has used %d of %d MB of memory: it is killed without a word if it needs more"
-            logger.warning(text, max(peak, rss) // _MEBIBYTE, self._memory // _MEBIBYTE)
+            logger.warning(text, peak // _MEBIBYTE, self._memory // _MEBIBYTE)
         return process
 
     def _cpu(self, now: float) -> float | None:
@@ -215,7 +238,7 @@ def usable_memory() -> int:
 
 
 def resident_memory() -> tuple[int, int]:
-    """The resident memory of this process, and the most that was, in bytes; 0 if the system does not show it.
+    """The resident memory of this process, and the most that ever was, in bytes; 0 if the system does not show it.
 
     At little expense.
     """

@@ -196,6 +196,8 @@ class Timetable:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], ScheduleEntry] = {}
+        self._workers: dict[tuple[str, str], object] = {}
+        """Those of the entries, as they were declared."""
 
     def __iter__(self) -> Iterator[ScheduleEntry]:
         """In order of declaration."""
@@ -205,14 +207,16 @@ class Timetable:
         """How many there are."""
         return len(self._entries)
 
-    def add(self, entry: ScheduleEntry) -> None:
-        """Declare it. Raises DeclarationError if its queue has one of that name, and nobody types the code."""
-        if self.get(entry.queue_name, entry.name) and not in_session():
+    def add(self, entry: ScheduleEntry, worker: object) -> None:
+        """Declare it. Raises DeclarationError if its worker has one of that name, and nobody types the code."""
+        key = entry.queue_name, entry.name
+        # A reload of their module declares the worker again before its entries.
+        if key in self._entries and self._workers[key] is worker and not in_session():
             raise DeclarationError(
                 f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "
                 "another name."
             )
-        self._entries[entry.queue_name, entry.name] = entry
+        self._entries[key], self._workers[key] = entry, worker
 
     def get(self, queue_name: str, name: str) -> ScheduleEntry | None:
         """The entry of that name."""

@@ -203,7 +203,7 @@ class Schedules:
         return DutyLook(key, [(FireDuty.name, FireDuty.every)])
 
     def _add(self, entry: ScheduleEntry) -> None:
-        self._timetable.add(entry)
+        self._timetable.add(entry, self._core.queues.worker_named(entry.queue_name))
         self._core.housekeeping.declares_schedules = True
 
     def _new_ticker(self, core: "Core") -> "EntryTicker":

@@ -31,7 +31,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
     once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, `peak`:
-    the most that was, `memory`: the limit of its function or container, each 0 if it is unknown. `cpu`: how many
+    the most in some five minutes, `memory`: the limit of its function or container, each 0 if it is unknown. `cpu`: how many
     processors it kept at work since its heartbeat before, as a mean, None with the first one; `cores`: how many it may
     use. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five took at least 50 ms. `order`:
     the last order of an operator, which it follows at its next heartbeat. `is_gone`: it sent no heartbeat for a minute,
@@ -61,7 +61,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_near_limit(self) -> bool:
-        """Whether it had come near its limit of memory, at which the system kills it without a word."""
+        """Whether it came near its limit of memory as of late, at which the system kills it without a word."""
         return 0 < NEAR_LIMIT * self.memory <= max(self.peak, self.rss)
 
     @property

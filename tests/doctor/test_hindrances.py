@@ -14,6 +14,7 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.engine.heartbeat import RecentPeak
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.inspect.declared_queues import shard_notes
 from lowkiq_lambda.operate.inspect.processes import GONE_AFTER
@@ -231,6 +232,14 @@ def test_a_process_that_dies_near_its_memory_limit_is_told(
     if is_near:
         assert "died near its memory limit: it had used" in dead[0][1]
         assert f"of 40.0 MiB, as its last heartbeat says, and ran {stage.worker.queue_name}" in dead[0][1]
+
+
+def test_a_peak_of_memory_counts_for_minutes() -> None:
+    """The system's mark never falls; a process that dies hours after its peak did not die of that."""
+    peak = RecentPeak()
+    notes = [(90, 95, 0.0), (20, 95, 10.0), (30, 95, 300.0), (20, 95, 301.0), (25, 97, 310.0), (25, 97, 700.0)]
+
+    assert [95, 95, 95, 20, 97, 25] == [peak.note(*each) for each in notes]
 
 
 def test_processes_that_live_or_have_no_limit_are_not_told() -> None:

@@ -141,6 +141,20 @@ def test_a_session_declares_an_entry_again(lowkiq: AppUnderTest, monkeypatch: py
     assert ["a"] == lowkiq.drain().done
 
 
+def test_a_reload_declares_entries_again(written: Callable[[str], ModuleType], lowkiq: AppUnderTest) -> None:
+    """Behind their worker, of which the newer one counts; the same entry twice in one run of the module is refused."""
+    every = "\napp.every({seconds}, SyncOrder, id='a')\napp.every(60, sync, id='a')"
+    written(ONE.format(answer=1) + every.format(seconds=60))
+    again = [entry.times for entry in lowkiq.app.schedules.declared]
+    written(ONE.format(answer=2) + every.format(seconds=3_600))
+    entries = [entry.times for entry in lowkiq.app.schedules.declared]
+
+    assert (2, again[1]) == (len(entries), entries[1])
+    assert again[0] != entries[0]
+    with pytest.raises(DeclarationError, match="has a schedule entry 'a' already"):
+        written(ONE.format(answer=3) + 2 * every.format(seconds=60))
+
+
 @pytest.mark.parametrize("when_unavailable", ["raise", "buffer"])
 def test_pushes_go_by_the_newer_declaration(
     make_app: MakeApp,

@@ -200,3 +200,13 @@ def test_e41_a_full_redis_is_no_outage_for_the_overflow(
         with pytest.raises(BackendFull):
             worker.push_many(jobs_of("a"))
     assert [] == attic.taken
+
+
+def test_what_no_replica_has_overflows_though_redis_has_it(make_app: MakeApp, attic: Attic, queue_name: str) -> None:
+    """A push that returns outlives a failover, by the one or the other; a key makes it count once."""
+    app, inbox = make_app(redis_timeout=0.05, wait_replicas=1, when_unavailable=attic), make_app()
+    pushed = declare(app, queue_name, Notes()).push_many([{"id": "a", "key": "k"}, {"id": "b"}])
+    delivered = declare(inbox, queue_name, Notes()).push_many([job for _, job in attic.taken])
+
+    assert [True, True] == [one.buffered for one in pushed]
+    assert [("a", True), ("b", False)] == [(one.id, one.repeated) for one in delivered]
