@@ -31,11 +31,11 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
     once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, `peak`:
-    the most in some five minutes, `memory`: the limit of its function or container, each 0 if it is unknown. `cpu`: how many
-    processors it kept at work since its heartbeat before, as a mean, None with the first one; `cores`: how many it may
-    use. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five took at least 50 ms. `order`:
-    the last order of an operator, which it follows at its next heartbeat. `is_gone`: it sent no heartbeat for a minute,
-    so it died or cannot reach Redis.
+    the most as of late, `memory`: the limit of its function or container, each 0 if it is unknown. `cpu`: how
+    many processors it kept at work since its heartbeat before, as a mean, None with the first one; `cores`: how many it
+    may use. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five took at least 50 ms.
+    `order`: the last order of an operator, which it follows at its next heartbeat. `is_gone`: it sent no heartbeat for
+    a minute, so it died or cannot reach Redis.
     """
 
     id: str = ""

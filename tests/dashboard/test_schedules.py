@@ -217,7 +217,7 @@ def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, brows
 def test_an_entry_with_an_unknown_zone_hides_no_other(app: Lowkiq, polling: Any, browser: Browser) -> None:
     """Another machine may know more zones: the pages stand one that there is not here, and say what is wrong."""
     entry = new_entry(polling.queue_name, parse_every(MINUTE, tz="Mars/Olympus"), id="9", name="odd")
-    app.schedules._timetable.add(entry)
+    app.schedules._timetable.add(entry, None)
     listed = browser.get("/schedules")
     assert 200 == listed.status
     assert "poll" in listed.words

@@ -95,7 +95,7 @@ def test_an_entry_that_cannot_fire_is_told_why(app: Lowkiq) -> None:
     """A declaration that another machine took may not work here."""
     worker = declare(app, "orders", Notes())
     app.core.queues.agreed(worker)
-    app.schedules._timetable.add(new_entry("orders", parse_cron("0 0 31 2 *"), id="never"))
+    app.schedules._timetable.add(new_entry("orders", parse_cron("0 0 31 2 *"), id="never"), None)
     app.schedules.tick()
 
     ((mark, says),) = found(app, "schedules")

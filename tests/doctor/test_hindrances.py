@@ -14,6 +14,7 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.heartbeat import RecentPeak
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.inspect.declared_queues import shard_notes
@@ -146,7 +147,7 @@ def test_a_process_whose_clock_differs_forgets_too(own: Server) -> None:
     with closing_app(Lowkiq(Config(redis_url=own.url))) as app:
         app.core.connections.clock = Ahead()
         worker = app.worker(queue_name="webhook", shards_count=1)(ignore)
-        measured = []
+        measured = list[BatchTiming]()
         for job_id in "ab":
             worker.push(job_id)
             app.drain()
