@@ -82,8 +82,12 @@ def delete_journal(app: Lowkiq, worker: type[Worker[Any]]) -> None:
     app.core.backend.client.delete(app.operate(worker).reader.shards[0].key("journal"))
 
 
-def test_the_doctor_says_what_was_verified(app: Lowkiq, worker: type[Worker[Any]], clock: ManualClock) -> None:
-    """Positively; of a queue that was never judged the finding about the duty says why."""
+@pytest.mark.parametrize("minutes", [0, 40])
+def test_the_doctor_says_what_was_verified(
+    app: Lowkiq, worker: type[Worker[Any]], clock: ManualClock, minutes: int
+) -> None:
+    """Positively, and of the time since the first run; of a queue that was never judged the duty's finding says why."""
+    clock.advance(60.0 * minutes)
     before = found(app, "verify")
     judge(app, clock, lambda: go_well(app, worker))
 

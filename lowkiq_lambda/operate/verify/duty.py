@@ -91,7 +91,7 @@ class _QueueRun:
         self._live = [reader.shards[number] for number in reader.shards.layout.live]
         self._now = reader.backend.now(self._live[0])
         self._is_new = record is None
-        self._record = VerifyRecord(self._now) if record is None else record
+        self._record = VerifyRecord(self._now, since=self._now) if record is None else record
         self.found = 0
         """How many violations this run has found."""
 

@@ -47,7 +47,7 @@ class Hour(msgspec.Struct):
 
 
 class VerifyRecord(msgspec.Struct):
-    """`credit`: the shard-seconds that may be recorded still, as of `credited_at`."""
+    """`credit`: the shard-seconds that may be recorded still, as of `credited_at`. `since`: the time of the first run."""
 
     credited_at: float
     credit: float = 0.0
@@ -57,6 +57,7 @@ class VerifyRecord(msgspec.Struct):
     found: int = 0
     violations: list[KeptViolation] = []
     deleted: list[DeletedJournal] = []
+    since: float = 0.0
 
     def hour(self, now: float) -> Hour:
         """That of this time; those of more than a day ago are forgotten."""
@@ -92,7 +93,7 @@ class VerifyRecord(msgspec.Struct):
         return Verified(
             at=now,
             looked_at=self.looked_at,
-            span=min(_DAY * _HOUR, now - self.hours[0].number * _HOUR),
+            span=min(_DAY * _HOUR, now - max(self.since, self.hours[0].number * _HOUR)),
             share=min(1.0, sum(hour.judged for hour in self.hours) / passed) if passed else 0.0,
             payloads=sum(hour.payloads for hour in self.hours),
             events=sum(hour.events for hour in self.hours),
