@@ -7,17 +7,12 @@ import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
-from runpy import run_path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 
-from tests.kit.installed import build_wheel
-
 ROOT = Path(__file__).parents[1]
 PYPROJECT_TEXT = (ROOT / "pyproject.toml").read_text()
-README = (ROOT / "README.md").read_text()
 PYPROJECT: dict[str, Any] = tomllib.loads(PYPROJECT_TEXT)
 EXTRAS: dict[str, list[str]] = PYPROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
@@ -35,9 +30,6 @@ DEV = [
 EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
 SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS}
-
-MOST_BYTES = 1_900_000
-"""Of the wheel."""
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE
@@ -59,13 +51,6 @@ def lock(name: str) -> str:
 def versions(name: str) -> dict[str, str]:
     """The packages that one lock file pins with at least one hash."""
     return {match["name"]: match["version"] for match in LOCKED.finditer(lock(name))}
-
-
-def in_git(*paths: str) -> list[str]:
-    """The files of these folders that are in git, or would be."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
-    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [name for name in names if (ROOT / name).exists()]
 
 
 def test_every_direct_dependency_has_its_reason_in_the_docs() -> None:
@@ -155,64 +140,6 @@ def test_ci_runs_what_people_run() -> None:
     script = (ROOT / ".ci" / "run").read_text().splitlines()
 
     assert ["#!/usr/bin/env bash", "set -euo pipefail", 'cd "$(dirname "$0")/.."', "make test"] == script
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-def test_a_wheel_holds_the_whole_package(wheel: Path) -> None:
-    """What is installed has every module, script and piece of data, the marker that it is typed, and the stack."""
-    packed = {name for name in ZipFile(wheel).namelist() if name.startswith("lowkiq_lambda/")}
-    locks = [f"requirements/{name}.txt" for name in ("cloud", "dashboard-function", "drain-function")]
-    stack = {f"lowkiq_lambda/stack/scaffold/stack/{name}" for name in in_git("template.yaml", "infra", *locks)}
-
-    assert "lowkiq_lambda/py.typed" in packed
-    assert {*in_git("lowkiq_lambda"), *stack} == packed
-
-
-def test_a_wheel_is_small(wheel: Path) -> None:
-    """Whoever installs it, or packs it into a container, downloads that much."""
-    assert wheel.stat().st_size <= MOST_BYTES
-
-
-def rendered(markdown: str) -> str:
-    """The page that an index of packages makes of a description: by its own renderer, which refuses what is unsafe."""
-    code = "import sys; from readme_renderer.markdown import render; print(render(sys.stdin.read()))"
-    done = subprocess.run(
-        [ROOT / ".tools" / "dist" / "bin" / "python", "-W", "error", "-c", code],
-        input=markdown,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (0, "") == (done.returncode, done.stderr)
-    return done.stdout
-
-
-def test_an_index_shows_a_description_without_a_dead_link(wheel: Path) -> None:
-    """No link and no picture of it is relative, and nothing else of the README is lost."""
-    with ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        _, _, description = archive.read(name).decode().partition("\n\n")
-    page = rendered(description)
-
-    assert {"https://github.com/bia-technologies/lowkiq"} == {*re.findall(r'(?:href|src)="([^#][^"]*)"', page)}
-    assert "when not to use it" in page
-    assert page.count("<h2") == len(re.findall(r"^## ", README, re.MULTILINE))
-    assert page.count("<pre") == README.count("\n```") // 2
-
-
-def test_an_address_makes_the_links_of_the_description_absolute() -> None:
-    """Each file has its place there; pictures are asked for as such."""
-    described = run_path(str(ROOT / "hatch_build.py"))["described"]
-    text = "![a](b.svg) [c](d.md#e), [f](https://g.example)"
-    there = described(text, "1.2", "https://host.example/{kind}/v{version}/{path}")
-
-    at = "https://host.example"
-    assert f"![a]({at}/raw/v1.2/b.svg) [c]({at}/blob/v1.2/d.md#e), [f](https://g.example)" == there
 
 
 @pytest.mark.nightly("each check looks into the wheel and installs it for the newcomer")

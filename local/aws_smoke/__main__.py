@@ -14,9 +14,9 @@ from local.aws_smoke.report import Used, report
 from local.aws_smoke.smoke import Plan, Smoke
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.providers.embedded.server import open_embedded
-from lowkiq_lambda.stack.cloud.deployment import TEMPLATE
 from lowkiq_lambda.stack.cloud.parameters import parameters_of
 from lowkiq_lambda.stack.cloud.project_cloud import build_packages
+from lowkiq_lambda.stack.scaffold.owned import TEMPLATE, stack_folder
 from tests.kit.servers import LocalCloud
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def main() -> None:
 
 def _run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
-        parameters = parameters_of(_APP, TEMPLATE, options.parameter, _say) | {"Inbox": options.inbox}
+        parameters = parameters_of(_APP, stack_folder() / TEMPLATE, options.parameter, _say) | {"Inbox": options.inbox}
         if options.local:
             cloud: CloudAccess = stack.enter_context(LocalCloud(enforces_rights=True))
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lowkiq-valkey-")))

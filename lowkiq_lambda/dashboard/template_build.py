@@ -4,26 +4,28 @@ The build machine may be unable to import packages of the function's platform. S
 runs by its path; filters are looked up when a template is rendered.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
+from jinja2 import BaseLoader, DictLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+_BUNDLE: Final = TEMPLATES.with_name("templates.json")
 COMPILED: Final = Path(__file__).parent / "compiled"
 
 
 def environment() -> Environment:
     """An environment without the dashboard's filters, with compiled templates if there are any."""
-    return _environment(ModuleLoader(COMPILED) if COMPILED.is_dir() else FileSystemLoader(TEMPLATES))
+    return _environment(ModuleLoader(COMPILED) if COMPILED.is_dir() else _sources())
 
 
 def compile_all() -> None:
     """Writes a module for each template; all of them, or none if one fails."""
-    compiling = _environment(FileSystemLoader(TEMPLATES))
+    compiling = _environment(_sources())
     compiling.filters = _AnyFilter(compiling.filters)
     rmtree(COMPILED, ignore_errors=True)
     with TemporaryDirectory(dir=COMPILED.parent) as folder:
@@ -44,6 +46,11 @@ class _AnyFilter(dict[str, Callable[..., Any]]):
 
 def _unknown(*_args: object) -> None:
     raise NotImplementedError
+
+
+def _sources() -> BaseLoader:
+    """The templates; an installed package has them in one file."""
+    return DictLoader(json.loads(_BUNDLE.read_bytes())) if _BUNDLE.exists() else FileSystemLoader(TEMPLATES)
 
 
 def _environment(loader: BaseLoader) -> Environment:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.stack.cloud.deployment import TEMPLATE
 from lowkiq_lambda.stack.cloud.parameters import parameters_of
 from lowkiq_lambda.stack.cloud.project_cloud import StackProject, deploy_again
+from lowkiq_lambda.stack.scaffold.owned import TEMPLATE, stack_folder
 from tests.kit.servers.ports import free_port
 
 OVERRIDES = (
@@ -26,7 +26,7 @@ parameter_overrides = "{OVERRIDES}"
 def parameters(root: Path, *words: str) -> tuple[dict[str, str], list[str]]:
     """What is deployed with, and what is said."""
     said: list[str] = []
-    return parameters_of(root, TEMPLATE, words, said.append), said
+    return parameters_of(root, stack_folder() / TEMPLATE, words, said.append), said
 
 
 def test_what_sam_deploys_with_is_deployed(tmp_path: Path) -> None:

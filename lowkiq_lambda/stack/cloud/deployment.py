@@ -15,9 +15,8 @@ from zipfile import ZIP_STORED, ZipFile
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.stack.cloud.access import CloudAccess
-from lowkiq_lambda.stack.scaffold.owned import stack_folder
+from lowkiq_lambda.stack.scaffold.owned import TEMPLATE, stack_folder
 
-TEMPLATE: Final = stack_folder() / "template.yaml"
 PACKAGES: Final = {
     "DrainFunction": "DrainFunction",
     "IngestFunction": "DrainFunction",
@@ -25,7 +24,6 @@ PACKAGES: Final = {
 }
 """The functions, and whose package each has: two share one."""
 
-_TEMPLATE_KEY: Final = "template.yaml"
 _LONGEST_BODY: Final = 51_200
 """Bytes of a template that CloudFormation takes in a call."""
 _LONGEST_DELETION: Final = 3_600
@@ -39,13 +37,13 @@ class DeploymentFailed(LowkiqError):
 
 
 class Deployment:
-    """One stack, by `template` from its next change on. `tags` are those of all that it makes."""
+    """One stack, by `template`, or the library's, from its next change on. `tags` are those of all that it makes."""
 
     def __init__(
-        self, cloud: CloudAccess, name: str, template: Path = TEMPLATE, tags: Mapping[str, str] | None = None
+        self, cloud: CloudAccess, name: str, template: Path | None = None, tags: Mapping[str, str] | None = None
     ) -> None:
         self.name = name
-        self.template = template
+        self.template = template or stack_folder() / TEMPLATE
         self._tags = [{"Key": key, "Value": value} for key, value in (tags or {}).items()]
         self._cloud = cloud
         self._bucket = f"packages-{name}"
@@ -149,8 +147,8 @@ class Deployment:
     def _uploaded(self, template: str) -> str:
         """Where the template lies, as for `sam deploy`."""
         s3 = self._cloud.client("s3")
-        s3.put_object(Bucket=self._bucket, Key=_TEMPLATE_KEY, Body=template.encode())
-        return f"{self._cloud.url}/{self._bucket}/{_TEMPLATE_KEY}"
+        s3.put_object(Bucket=self._bucket, Key=TEMPLATE, Body=template.encode())
+        return f"{self._cloud.url}/{self._bucket}/{TEMPLATE}"
 
     def _template(self) -> str:
         """The template as it is, but for where the code lies."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.base import target as built_for
+from lowkiq_lambda.stack.packaging.bundles import bundle
 from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
 
 NEVER_PACKED: Final = (".*", "__pycache__", "*.py[cod]")
@@ -107,4 +108,5 @@ def copy_library(function: str, target: BuildTarget, into: Path) -> None:
         return never(folder, names).union(*(one.get(Path(folder).name, set()) for one in without))
 
     shutil.copytree(_OWN, into / LIBRARY, ignore=left_out)
+    bundle(into / LIBRARY)
     (into / LIBRARY / built_for.NAME).write_text(f"{target}\n", encoding="utf-8")

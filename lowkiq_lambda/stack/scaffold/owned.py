@@ -1,11 +1,18 @@
 """Files of a project that belong to lowkiq_lambda: their source, their place, and whether people edited them."""
 
+import atexit
+import json
 import re
-from collections.abc import Iterator
+import shutil
+import tempfile
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
+
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.stack.packaging.bundles import STACK
 
 _HEADER: Final = """\
 # Do not edit: this file belongs to lowkiq_lambda, and `lowkiq upgrade` replaces it.
@@ -23,7 +30,8 @@ TEMPLATE: Final = "template.yaml"
 _CODE: Final = re.compile(r"^(?P<key> +(?:CodeUri|Default): )app/$", re.MULTILINE)
 _VERSION: Final = re.compile(r'^ +LOWKIQ_STACK_VERSION: "?(?P<version>\d+)"?$', re.MULTILINE)
 
-_PACKED: Final = Path(__file__).parent / "stack"
+_PACKED: Final = Path(__file__).with_name("stack.json.xz")
+"""Of the wheel (hatch_wheel.py), which has no checkout around it."""
 _CHECKOUT: Final = Path(__file__).parents[3]
 
 
@@ -63,7 +71,7 @@ def stack_files() -> dict[str, str]:
     """The text of each file, by its path in the project."""
     source = stack_folder()
     files = {}
-    for path in _paths(source):
+    for path in [path for pattern in STACK for path in sorted(source.glob(pattern))]:
         text = path.read_text(encoding="utf-8")
         name = PurePosixPath(path.relative_to(source).as_posix())
         files[str(FOLDER / name)] = sign(_CODE.sub(r"\g<key>../app/", text))
@@ -87,16 +95,28 @@ def outdated(template: Path) -> str | None:
     )
 
 
-def _paths(source: Path) -> Iterator[Path]:
-    yield source / TEMPLATE
-    yield from sorted((source / "infra").glob("*.yaml"))
-    for pattern in ("package/*/Makefile", "terraform/*.tf", "cdk/*.py"):
-        yield from sorted((source / "infra").glob(pattern))
-
-
+@cache
 def stack_folder() -> Path:
-    """The folder with template.yaml, infra/ and requirements/."""
-    return _PACKED if _PACKED.exists() else _CHECKOUT
+    """The folder with template.yaml, infra/ and requirements/: of a wheel, a copy for this process."""
+    if not _PACKED.exists():
+        return _CHECKOUT
+    folder = Path(tempfile.mkdtemp(prefix="lowkiq-stack-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, text in _unpacked().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _unpacked() -> dict[str, str]:
+    try:
+        import lzma  # noqa: PLC0415 - a Python may have been built without it, and only the wheel needs it
+    except ImportError as error:
+        raise ConfigError(
+            "The stack's files are packed, and this Python was built without lzma: use one with it."
+        ) from error
+    texts: dict[str, str] = json.loads(lzma.decompress(_PACKED.read_bytes()))
+    return texts
 
 
 def lock_file(name: str) -> Path:

@@ -19,7 +19,7 @@ rules.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha1
 from itertools import takewhile
 from pathlib import Path
@@ -39,6 +39,7 @@ Reply: TypeAlias = list[Any]
 _FOLDERS: Final = ("drain", "push", "operate", "move", "read", "duty", "schedule", "task", "process")
 """The folders of scripts, by their callers; no two scripts have the same name."""
 _MARK: Final = "--! "
+_COMMENT: Final = re.compile(r"^ *--(?!!).*\n", re.MULTILINE)
 _RARELY: Final = re.compile(r"rarely\(\)\.(\w+)")
 _LOCALS: Final = re.compile(r"^local (?:function (\w+)|(\w+(?:, \w+)*)( =|$))", re.MULTILINE)
 """The definitions at the top of a file: statements in blocks are indented."""
@@ -138,7 +139,7 @@ class Linker:
 
     def script(self, name: str, features: tuple[str, ...] = ()) -> Script:
         """The script of that name, for shards that use these features."""
-        (text,) = [file.read_text() for folder in _FOLDERS if (file := self._root / folder / f"{name}.lua").is_file()]
+        (text,) = [text for folder in _FOLDERS if (text := self._text(f"{folder}/{name}.lua"))]
         part = Part.of(text)
         early = self._in_order(part.needs(features), features)
         parts = [*map(self.include, early), part]
@@ -177,8 +178,23 @@ class Linker:
     def include(self, name: str) -> Part:
         """The include of that name, read once."""
         if name not in self._parts:
-            self._parts[name] = Part.of((self._root / "include" / f"{name}.lua").read_text())
+            if not (text := self._text(f"include/{name}.lua")):
+                raise ValueError(f"There is no include {name!r}.")
+            self._parts[name] = Part.of(text)
         return self._parts[name]
+
+    @cached_property
+    def _bundle(self) -> dict[str, str]:
+        """The texts by their paths, where a package has them in one file (stack/packaging/bundles.py)."""
+        bundle = self._root.with_name(f"{self._root.name}.json")
+        return msgspec.json.decode(bundle.read_bytes(), type=dict[str, str]) if bundle.exists() else {}
+
+    def _text(self, path: str) -> str:
+        """The text of a file, without comments, as servers keep what they are sent; empty if there is none."""
+        if self._bundle:
+            return self._bundle.get(path, "")
+        file = self._root / path
+        return _COMMENT.sub("", file.read_text()) if file.is_file() else ""
 
     def _in_scope(self, name: str) -> str:
         """The text of that include in a scope of its own; made once, as many scripts need it."""

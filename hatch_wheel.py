@@ -1,0 +1,120 @@
+"""The wheel: many small texts as one file, the stack as one archive, and modules without what only their authors read.
+
+What is left out lies in the source archive. Lines keep their numbers, so that a traceback names the line there.
+"""
+
+import ast
+import lzma
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from runpy import run_path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_PACKAGE: Final = "lowkiq_lambda"
+
+_TEXT_OR_COMMENT: Final = re.compile(
+    r"""(?P<long>\"{3}|'{3})(?:\\.|.)*?(?P=long)|(?P<short>["'])(?:\\.|.)*?(?P=short)|(?P<comment>[ ]*\#[^\n]*)""",
+    re.DOTALL,
+)
+
+INTERNAL: Final[Mapping[str, Sequence[str]]] = {
+    "aws": ["sqs_inbox"],
+    "base": ["clock", "error"],
+    "dashboard": ["__init__", "api/", "app", "moving", "saved_views", "security/", "tasks_api"],
+    "declare": ["duty", "error_rules", "ingest", "worker"],
+    "duties": ["runner"],
+    "engine": ["batch", "iteration"],
+    "local": ["daemon", "splitters"],
+    "operate/acts": ["bulk_actions", "editing", "replaying", "requeueing", "undoing"],
+    "operate/alerts": [],
+    "operate/doctor": [],
+    "operate/inspect": ["limits", "processes"],
+    "operate/lateness": [],
+    "operate/verify": ["rules", "verifier"],
+    "providers": ["aws/iam"],
+    "push": ["remote"],
+    "reshard": ["resharding"],
+    "schedules": ["cron", "entry", "misfire", "records", "schedules", "times", "waves"],
+    "stack": [],
+    "store": ["shard/duty_claims", "shard/entries"],
+    "tasks": ["task", "views"],
+    "testing/fuzz": ["oracle", "plan", "recording", "report"],
+}
+"""Rooms whose modules have no docstrings in the wheel, but for paths that begin with one of these: what the docs name,
+what its methods return, and what the OpenAPI document is made of."""
+
+
+class Wheel(BuildHookInterface[Any]):
+    """Puts changed files in the place of those that were chosen; an editable install has those of the checkout."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Make them, in a folder that lasts until they are packed."""
+        if version != "standard":
+            return
+        self._folder = TemporaryDirectory()
+        chosen = [Path(file.path) for file in self.build_config.builder.recurse_selected_project_files()]
+        for place, content in _changed(Path(self.root), [path for path in chosen if path.suffix == ".py"]):
+            path = Path(self._folder.name) / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            build_data["force_include"][str(path)] = place
+
+    def finalize(self, version: str, _build_data: dict[str, Any], _artifact: str) -> None:
+        """Remove the folder."""
+        if version == "standard":
+            self._folder.cleanup()
+
+
+def _changed(root: Path, modules: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    """What the wheel has at which place."""
+    bundles = run_path(str(root / _PACKAGE / "stack" / "packaging" / "bundles.py"))
+    bundled: Callable[..., str] = bundles["bundled"]
+    for path in modules:
+        place = path.relative_to(root / _PACKAGE).as_posix()
+        text = bare(path.read_text(encoding="utf-8"), keeps_docstrings=keeps_docstrings(place))
+        yield f"{_PACKAGE}/{place}", text.encode()
+    for name, pattern in bundles["FOLDERS"].items():
+        yield f"{_PACKAGE}/{name}.json", bundled(root / _PACKAGE / name, pattern).encode()
+    stack = bundled(root, *bundles["STACK"], *bundles["LOCKS"])
+    yield f"{_PACKAGE}/stack/scaffold/stack.json.xz", lzma.compress(stack.encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def keeps_docstrings(place: str) -> bool:
+    """Whether the module at that place of the package does."""
+    shown = [
+        tuple(f"{room}/{name}" for name in names) for room, names in INTERNAL.items() if place.startswith(f"{room}/")
+    ]
+    return not shown or place.startswith(shown[0])
+
+
+def bare(source: str, *, keeps_docstrings: bool) -> str:
+    """The module without comments and without docstrings, those of attributes too; each line keeps its number.
+
+    A class without more keeps its own: that of an error may be its message. So does one with a decorator: a dataclass
+    would make itself another one with each import.
+    """
+    text = _TEXT_OR_COMMENT.sub(lambda match: "" if match["comment"] else match[0], source)
+    lines = text.splitlines()
+    for statement in () if keeps_docstrings else docstrings(ast.parse(source)):
+        last = statement.end_lineno or statement.lineno
+        lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
+    return "\n".join([*lines, ""])
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Those that may go."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            is_needed = len(node.body) == 1 or (isinstance(node, ast.ClassDef) and node.decorator_list)
+            yield from filter(_is_docstring, node.body[1:] if is_needed else node.body)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
