@@ -11,6 +11,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Final
@@ -60,6 +61,7 @@ def returned(function: object) -> Iterator[type]:
             yield kind
 
 
+@cache
 def places(module: ModuleType) -> dict[str, str]:
     """The modules of the names that it imports, also for type checkers alone."""
     nodes = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]
