@@ -43,7 +43,9 @@ def public() -> Iterator[object]:
 def docstrings(one: object, *, also_returned: bool = True) -> Iterator[tuple[str, str | None]]:
     """Of this, and if it is a class, of its members and of the classes that these return, with names."""
     yield str(getattr(one, "__name__", one)), inspect.getdoc(one)
-    for name in members(one) if inspect.isclass(one) else ():
+    if not inspect.isclass(one):
+        return
+    for name in members(one):
         member = inspect.getattr_static(one, name)
         yield f"{one.__qualname__}.{name}", inspect.getdoc(member)
         function = member.fget if isinstance(member, property) else member
