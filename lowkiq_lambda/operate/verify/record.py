@@ -47,7 +47,7 @@ class Hour(msgspec.Struct):
 
 
 class VerifyRecord(msgspec.Struct):
-    """`credit`: the shard-seconds that may be recorded still, as of `credited_at`. `since`: the time of the first run."""
+    """`credit`: the shard-seconds that may be recorded still, as of `credited_at`. `since`: of the first run."""
 
     credited_at: float
     credit: float = 0.0
