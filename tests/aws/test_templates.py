@@ -152,7 +152,7 @@ def test_queues_that_others_drain_are_left_out_one_by_one(
 
 def test_a_schedule_of_a_queue_sends_what_drains_the_queue_alone(template: dict[str, Any]) -> None:
     """It has the name of the queue, in its own name without what names of resources cannot have."""
-    variable, over, body = template["Resources"]["Fn::ForEach::QueueSchedules"]
+    variable, over, body = template["Resources"]["Fn::ForEach::SchedulesOfQueues"]
     properties = body["DrainScheduleOf&{Queue}"]["Properties"]
 
     assert ("Queue", {"Ref": "QueueSchedules"}) == (variable, over)
