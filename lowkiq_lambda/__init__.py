@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         BatchClosed,
         BufferFull,
         ConfigError,
+        Conflict,
         CursorError,
         DeclarationError,
         HandlerError,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
     from lowkiq_lambda.jobs.retry import DISCARD, KILL, Cancelled, Later
+    from lowkiq_lambda.jobs.unique import Unique
     from lowkiq_lambda.settings.config import Config
     from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
@@ -64,6 +66,7 @@ _PLACES: Final = {
     "KeepRuns": "jobs.keep_runs",
     "Lowkiq": "app",
     "Rate": "jobs.rate",
+    "Unique": "jobs.unique",
     "message_only": "base.error_text",
 }
 """The module of each name; those that are not here are errors."""
@@ -101,6 +104,7 @@ __all__ = [
     "Cancelled",
     "Config",
     "ConfigError",
+    "Conflict",
     "CursorError",
     "Debounce",
     "DeclarationError",
@@ -135,6 +139,7 @@ __all__ = [
     "RequestsFull",
     "ScoredPayload",
     "TaskClosed",
+    "Unique",
     "Worker",
     "discard_on",
     "kill_on",

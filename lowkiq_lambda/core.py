@@ -233,7 +233,7 @@ class Housekeeping:
 def _push_clients(core: Core) -> "PushClients":
     from lowkiq_lambda.push.clients import PushClients  # noqa: PLC0415 - imported lazily: cold start
 
-    return PushClients(core.connections, core.pushes.waker)
+    return PushClients(core.connections, core.pushes.waker, lambda: core.drains.observers)
 
 
 def _waker(core: Core) -> "Waker | None":

@@ -19,6 +19,7 @@ from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, P
 from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
+from lowkiq_lambda.push.conflicts import refuse_functions
 from lowkiq_lambda.push.pushes import push_through
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import Jobs
@@ -99,6 +100,7 @@ class SqsInbox:
 
     def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         jobs, config = [*jobs], _app_of(worker).config
+        refuse_functions(jobs)
         checker = Checker(
             worker.shards_count,
             config.dump_payload,
@@ -107,6 +109,7 @@ class SqsInbox:
             by_tenant=worker.tenants == HOME,
             needs_score=worker.merge == LATEST,
             expires_in=worker.expires_in,
+            unique=worker.unique,
         )
         checker.check_all(jobs)
         return self._send(worker, jobs)

@@ -1,7 +1,8 @@
 """The exceptions that an app meets, and the base of all others; the docstring of a class is its default message."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from inspect import cleandoc
+from typing import Any
 
 
 class LowkiqError(Exception):
@@ -61,6 +62,22 @@ class JobError(LowkiqError, ValueError):
     def at(self, position: int) -> "JobError":
         """The same error, naming the job's place in the call."""
         return type(self)(self.reason, position=position, field=self.field)
+
+
+class Conflict(LowkiqError):
+    """Jobs of the push were dropped, as their ids have work; the other jobs of the call are written.
+
+    `positions`: of the jobs that were dropped and ask to raise. `written`: those of the jobs that were not dropped.
+    `results`: a `Pushed` for each job of the call.
+    """
+
+    def __init__(self, positions: Sequence[int], results: Sequence[Any]) -> None:
+        first = results[positions[0]]
+        count = f" ({len(positions):,} jobs of the call)" if len(positions) > 1 else ""
+        super().__init__(f"The job {first.id!r} was dropped, as its id has work: {first.dropped}{count}.")
+        self.positions = [*positions]
+        self.written = [position for position, pushed in enumerate(results) if not pushed.dropped]
+        self.results = [*results]
 
 
 class QueueMismatch(LowkiqError):

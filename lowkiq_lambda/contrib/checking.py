@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.declare.worker import HOME, LATEST, Worker
 from lowkiq_lambda.push.checking import NO_PAYLOAD, Checker
+from lowkiq_lambda.push.conflicts import refuse_functions
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[str, Any]], now: float) -> list[NewJob]:
     """The jobs as the store would take them at this time (Unix seconds), in order. Asks no server; raises JobError."""
-    config = app.config
+    config, jobs = app.config, [*jobs]
+    refuse_functions(jobs)
     checker = Checker(
         worker.shards_count,
         config.dump_payload,
@@ -24,8 +26,9 @@ def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[
         by_tenant=worker.tenants == HOME,
         needs_score=worker.merge == LATEST,
         expires_in=worker.expires_in,
+        unique=worker.unique,
     )
-    by_shard = checker.check_all([*jobs]).by_shard
+    by_shard = checker.check_all(jobs).by_shard
     return sorted((new for shard in by_shard.values() for new in shard), key=lambda new: new.position)
 
 

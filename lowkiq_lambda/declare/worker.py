@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
+    from lowkiq_lambda.jobs.unique import OnConflict, Unique, Unless
 
 _rng: Final = SystemRandom()
 
@@ -147,8 +148,8 @@ class Pushable(Generic[Q]):
         Args:
             id: names the entity that the job is about: a text, an int or a UUID. Payloads of one id run in order.
             payload: one change of it, any JSON, or a value of the worker's declared type; by default "".
-            options: `score`, `due_at` or `delay`, `key` with `key_ttl`, `headers`, `expires_at` or `expires_in`: see
-                `JobOptions`. None is as if not given.
+            options: `score`, `due_at` or `delay`, `key` with `key_ttl`, `headers`, `expires_at` or `expires_in`,
+                `unless` with `on_conflict`: see `JobOptions`. None is as if not given.
 
         Returns:
             A `Pushed`: when the id is due, and whether the payload merged with one that waits.
@@ -156,6 +157,7 @@ class Pushable(Generic[Q]):
         Raises:
             JobError: the job cannot be queued; nothing was written.
             BackendError: Redis cannot take the push; retried for `redis_retry_for` seconds.
+            Conflict: the id has work, and `on_conflict` is "raise".
 
         Example:
             SyncOrder.push(17, {"status": "paid"}, score=order.version)
@@ -234,6 +236,8 @@ class Worker(Pushable[Q]):
 
     debounce: ClassVar["Debounce | None"] = None
     """How long a new id waits for more pushes before it is due; None: it does not wait."""
+    unique: ClassVar["Unique | None"] = None
+    """Which pushes are stored only if their id has no work (docs/repeats.md); None: all are stored."""
     keep_runs: ClassVar["int | KeepRuns | None"] = None
     """How many runs the queue keeps for people to look at (docs/runs.md); None: it keeps none."""
     max_running: ClassVar[int | None] = None
@@ -299,7 +303,8 @@ class JobOptions(TypedDict, total=False):
     seconds or an aware datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job
     counts once.
     `headers`: texts that travel with it. `expires_at`: after that time the payload is not handed to a handler;
-    `expires_in`: the same in seconds from when it is due.
+    `expires_in`: the same in seconds from when it is due. `unless`: the job is stored only if its id is not "waiting", or not
+    "busy", which waits or runs; `on_conflict`: what becomes of it otherwise: "drop", "raise", "replace", or a function.
     """
 
     score: "float | datetime | None"
@@ -310,6 +315,8 @@ class JobOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     expires_in: "float | timedelta | None"
     expires_at: "float | datetime | None"
+    unless: "Unless | None"
+    on_conflict: "OnConflict | None"
 
 
 class JobDict(TypedDict, Generic[P], total=False):
@@ -325,6 +332,8 @@ class JobDict(TypedDict, Generic[P], total=False):
     headers: Mapping[str, str]
     expires_in: "float | timedelta"
     expires_at: "float | datetime"
+    unless: "Unless"
+    on_conflict: "OnConflict"
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +354,8 @@ class Job(Mapping[str, Any], Generic[P]):
     headers: Mapping[str, str] | None = None
     expires_in: "float | timedelta | None" = None
     expires_at: "float | datetime | None" = None
+    unless: "Unless | None" = None
+    on_conflict: "OnConflict | None" = None
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a field
         value = self.__dict__[name]
@@ -440,6 +451,7 @@ class WorkerOptions(TypedDict, total=False):
     ordered: bool
     payloads_at_once: int
     debounce: "Debounce | None"
+    unique: "Unique | None"
     keep_runs: "int | KeepRuns | None"
     max_running: int | None
     rate: "Rate | None"

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import (
     MAX_EXACT,
     ItemRef,
@@ -22,8 +23,12 @@ from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.chunks import (
     HAS_EXPIRY,
     HAS_HEADERS,
+    HAS_MORE,
     HAS_RECEIPT,
     HAS_REF,
+    REPLACE,
+    UNLESS_RUNNING,
+    UNLESS_WAITING,
     NewJob,
     expiry,
     header,
@@ -32,11 +37,14 @@ from lowkiq_lambda.store.shard.chunks import (
     receipt,
 )
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, MARKS, RECEIPTS, TRACKING
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, MARKS, RECEIPTS, TRACKING, UNIQUE
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.jobs.unique import Unique
+
 PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "due_at", "delay"})
-FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers", "expires_in", "expires_at"}
+FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers", "expires_in", "expires_at", "unless", "on_conflict"}
 OF_LOWKIQ: Final = "perform_in"
 """Lowkiq's name of `due_at`."""
 ITEM: Final = "item"
@@ -78,6 +86,8 @@ class Checker(msgspec.Struct, frozen=True):
     """Whether a job without one is refused: with merge="latest" a version must never meet a time."""
     expires_in: "float | timedelta | None" = None
     """The worker's, for jobs without an expiry of their own."""
+    unique: "Unique | None" = None
+    """The worker's, for jobs without `unless` and `on_conflict`."""
 
     def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
@@ -113,15 +123,27 @@ class Checker(msgspec.Struct, frozen=True):
             raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
         at = self._due_at(job) if "due_at" in job or "delay" in job else None
         dumped = self._payload(job.get("payload", NO_PAYLOAD))
-        if job.keys() <= PLAIN_FIELDS and self.expires_in is None:
+        if job.keys() <= PLAIN_FIELDS and self.expires_in is None and self.unique is None:
             return NewJob(position, job_id, packed(score, at, dumped), at)
         flags, extras = _extras(job_id, job, features)
-        if self.expires_in is None and not ("expires_in" in job or "expires_at" in job):
-            return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at)
-        expires_at = _expiry_of(job, at, self.now(), self.expires_in)
-        features.add(EXPIRY)
-        flags, extras = flags | HAS_EXPIRY, extras + expiry(expires_at)
+        expires_at = None
+        if self.expires_in is not None or "expires_in" in job or "expires_at" in job:
+            expires_at = _expiry_of(job, at, self.now(), self.expires_in)
+            features.add(EXPIRY)
+            flags, extras = flags | HAS_EXPIRY, extras + expiry(expires_at)
+        if self.unique is not None or "unless" in job or "on_conflict" in job:
+            features.add(UNIQUE)
+            flags, extras = flags | HAS_MORE, extras + self._unless(job)
         return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at, expires_at)
+
+    def _unless(self, job: Mapping[str, Any]) -> bytes:
+        from lowkiq_lambda.jobs.unique import Unique  # noqa: PLC0415 - imported lazily: cold start
+
+        unique = (self.unique or Unique()).of(job)
+        if unique.replaces and self.needs_score:
+            raise JobError('makes no sense with merge="latest", where the score decides which payload stays', field="on_conflict")
+        running = UNLESS_RUNNING if unique.unless == "busy" else 0
+        return bytes((UNLESS_WAITING | running | (REPLACE if unique.replaces else 0),))
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -152,9 +174,9 @@ def checker_of(
     config: Config,
     shards: QueueShards,
     now: Callable[[], float],
-    expires_in: "float | timedelta | None" = None,
+    worker: type[Worker[Any]],
 ) -> Checker:
-    """The checker for jobs of the queue of these shards. `now`: a delay counts from it. `expires_in`: the worker's."""
+    """The checker for jobs of the queue of these shards. `now`: a delay counts from it."""
     return Checker(
         shards.layout.before,
         config.dump_payload,
@@ -163,7 +185,8 @@ def checker_of(
         by_tenant=shards[0].by_tenant,
         layout=shards.layout if shards.layout.is_moving else None,
         needs_score=MARKS in shards[0].features,
-        expires_in=expires_in,
+        expires_in=worker.expires_in,
+        unique=worker.unique,
     )
 
 

@@ -1,7 +1,7 @@
 """`push_many`: has jobs checked, and hands them to their shards."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.declare.worker import Worker
@@ -11,6 +11,7 @@ from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
+from lowkiq_lambda.store.shard.keys import UNIQUE
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.pushing import Pusher
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class PushClient:
-    """Pushes the jobs of one worker. `Pusher` documents `declare` and `waker`."""
+    """Pushes the jobs of one worker. `Pusher` documents `declare` and `waker`.
+
+    `observers`: those of the app.
+    """
 
     def __init__(  # noqa: PLR0913 - the settings, the queue, and two hooks
         self,
@@ -30,10 +34,13 @@ class PushClient:
         *,
         declare: Callable[[], QueueShards],
         waker: "Waker | None",
+        observers: Callable[[], Sequence[Any]] = tuple,
     ) -> None:
         self.shards: Final = shards
         """Those that the queue had when the client was made."""
-        self._checker = checker_of(config, shards, lambda: backend.now(shards[0]), worker.expires_in)
+        self._worker = worker
+        self._observers = observers
+        self._checker = checker_of(config, shards, lambda: backend.now(shards[0]), worker)
         debounce = worker.debounce
         self.pusher = Pusher(
             backend,
@@ -51,4 +58,13 @@ class PushClient:
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         checked = self._checker.check_all(jobs)
         waves = waves_of(self.shards, checked.by_shard, checked.features)
-        return self.pusher.push(waves, len(jobs)) if waves else []
+        results = self.pusher.push(waves, len(jobs)) if waves else []
+        if UNIQUE in checked.features:
+            self.call_on_conflict(jobs, results)
+        return results
+
+    def call_on_conflict(self, jobs: Sequence[Mapping[str, Any]], results: Sequence[Pushed | None]) -> None:
+        """Call the functions and the observers of jobs that were dropped, as their id had work."""
+        from lowkiq_lambda.push.conflicts import call_on_conflict  # noqa: PLC0415 - few pushes can be dropped
+
+        call_on_conflict(self._worker, jobs, results, self._observers())

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,17 +14,24 @@ if TYPE_CHECKING:
     from lowkiq_lambda.push.redelivery import Redelivery
     from lowkiq_lambda.push.reliable import ReliableClient
     from lowkiq_lambda.push.threads import PushThreads
+    from lowkiq_lambda.settings.protocols import Observer
     from lowkiq_lambda.store.shard.waking import Waker
 
 _LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME"
 
 
 class PushClients:
-    """Those of one app; `waker` starts drains of the shards that they push to, if the settings ask for one."""
+    """Those of one app; `waker` starts drains of the shards that they push to, if the settings ask for one.
 
-    def __init__(self, connections: "Connections", waker: "Waker | None") -> None:
+    `observers`: those of the app.
+    """
+
+    def __init__(
+        self, connections: "Connections", waker: "Waker | None", observers: Callable[[], Sequence["Observer"]]
+    ) -> None:
         self._connections = connections
         self._waker = waker
+        self._observers = observers
         self._clients: dict[str, PushClient] = {}
         self._reliable: dict[str, ReliableClient] = {}
         self._threads: PushThreads | None = None
@@ -67,7 +75,13 @@ class PushClients:
         with self._lock:
             declare = partial(queue.declare_anew, connections.backend, 0.0)
             client = PushClient(
-                connections.config, connections.backend, queue.worker, queue.shards, declare=declare, waker=self._waker
+                connections.config,
+                connections.backend,
+                queue.worker,
+                queue.shards,
+                declare=declare,
+                waker=self._waker,
+                observers=self._observers,
             )
             before = self._clients.get(name)
             if before:

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -95,9 +95,21 @@ class Pushes:
         return self._waker()
 
     def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
+        jobs = jobs if isinstance(jobs, list) else list(jobs)
         if self._config().when_unavailable != "raise":
-            return self.clients.reliable(self._queues.of(worker)).push(jobs)
-        return self.clients.of(self._queues.agreed(worker)).push(jobs)
+            pushed = self.clients.reliable(self._queues.of(worker)).push(jobs)
+        else:
+            pushed = self.clients.of(self._queues.agreed(worker)).push(jobs)
+        raise_conflicts(worker, jobs, pushed)
+        return pushed
+
+
+def raise_conflicts(worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]], pushed: Sequence[Pushed]) -> None:
+    """Raise Conflict if a job was dropped that asks for it."""
+    if any(one.dropped for one in pushed):
+        from lowkiq_lambda.push.conflicts import raise_conflicts  # noqa: PLC0415 - few pushes can be dropped
+
+        raise_conflicts(worker, jobs, pushed)
 
 
 def push_through(

@@ -19,7 +19,7 @@ from lowkiq_lambda.push.way import Way
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, scored
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import UNIQUE, ShardRef
 from lowkiq_lambda.store.shard.pushing import Unwritten
 
 if TYPE_CHECKING:
@@ -273,4 +273,7 @@ def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, L
         ]
         wave.append(Chunk(buffered_jobs.shard, buffered_jobs.token, jobs))
     results: list[Pushed | None] = [None] * next(positions)
-    return client.pusher.write([wave], results, 0.0).errors
+    errors = client.pusher.write([wave], results, 0.0).errors
+    if any(UNIQUE in chunk.shard.features for chunk in wave):
+        client.call_on_conflict([job.given for buffered_jobs in buffered for job in buffered_jobs.jobs], results)
+    return errors

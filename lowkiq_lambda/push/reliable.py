@@ -17,7 +17,7 @@ from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import Buffer, Jobs, Overflow
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import UNIQUE, ShardRef
 from lowkiq_lambda.store.shard.pushing import Unwritten
 
 PATIENCE: Final = 1.0
@@ -49,7 +49,7 @@ class BufferingClient:
         self._earliest.clear()
         self._way.queue = queue
         self.shards = queue.shards
-        self._checker = checker_of(self._config, self.shards, self._now, queue.worker.expires_in)
+        self._checker = checker_of(self._config, self.shards, self._now, queue.worker)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or keep them. Raises JobError, and what waiting does not heal."""
@@ -63,6 +63,8 @@ class BufferingClient:
         # Before anything is written: a push that does not fit changes nothing then.
         self._keep([chunk for wave in waves for chunk in wave if chunk.shard in waits], {}, jobs, results)
         unwritten = self._write([[chunk for chunk in wave if chunk.shard not in waits] for wave in waves], results)
+        if UNIQUE in checked.features:
+            self._way.call_on_conflict(jobs, results)
         if unwritten.errors:
             self._keep_unwritten(unwritten, jobs, results)
         return [result for result in results if result is not None]
@@ -141,7 +143,7 @@ class OverflowingClient:
         """The queue has other shards from now on, and may have another worker."""
         self._way.queue = queue
         self.shards = shards = queue.shards
-        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]), queue.worker.expires_in)
+        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]), queue.worker)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""
@@ -155,6 +157,8 @@ class OverflowingClient:
             unwritten = _nothing_sent(self._error, waves)
         else:
             unwritten = self._write(waves, results)
+        if UNIQUE in checked.features:
+            self._way.call_on_conflict(jobs, results)
         if unwritten.chunks:
             self._hand_over(jobs, unwritten, results)
         return [result for result in results if result is not None]

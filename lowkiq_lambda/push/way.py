@@ -1,12 +1,13 @@
 """How the jobs of a queue get to Redis, for pushes that may have to wait for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.shard.backend import Backend
@@ -44,6 +45,11 @@ class Way:
         """The client. Raises BackendError, and QueueMismatch if Redis does not agree with the declaration."""
         self._client = self._open_client(self.queue)
         return self._client
+
+    def call_on_conflict(self, jobs: Sequence[Mapping[str, Any]], results: Sequence[Pushed | None]) -> None:
+        """As that of the client; a client that was never opened has dropped nothing."""
+        if self._client:
+            self._client.call_on_conflict(jobs, results)
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's server, which may have to be asked. Raises as `open`."""

@@ -68,7 +68,7 @@ class FakeApp:
         """The innermost client middleware, without a server behind it."""
         config = self.app.config
         plain = list(jobs) if worker.payload is None else plain_jobs(worker.payload, jobs)
-        checker = checker_of(config, self.app.core.queues.of(worker).shards, self.clock.time, worker.expires_in)
+        checker = checker_of(config, self.app.core.queues.of(worker).shards, self.clock.time, worker)
         load, dump = config.load_payload or load_json, config.dump_payload or dump_json
         if worker.payload is not None:
             load = loader(worker.payload, load)

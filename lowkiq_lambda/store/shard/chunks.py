@@ -2,11 +2,11 @@
 
 import os
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha1
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.jobs.job import ItemRef, encode_score
+from lowkiq_lambda.jobs.job import Dropped, ItemRef, encode_score
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
@@ -20,7 +20,14 @@ HAS_RECEIPT: Final = 8
 HAS_HEADERS: Final = 16
 IS_DEFAULT: Final = 32
 HAS_EXPIRY: Final = 64
+HAS_MORE: Final = 128
 """Bits of the flags of a packed job, as push/enqueue.lua reads them."""
+UNLESS_WAITING: Final = 1
+UNLESS_RUNNING: Final = 2
+REPLACE: Final = 4
+"""Bits of its second byte of flags, as include/conflicts.lua reads them."""
+REASONS: Final[Mapping[bytes, Dropped]] = {b"w": "waiting", b"r": "running", b"s": "cursor", b"m": "too many"}
+"""Why a job was dropped, by the letter in the reply."""
 
 
 class NewJob(NamedTuple):
@@ -60,10 +67,16 @@ def scored(job: bytes, score: float) -> bytes:
     return bytes((job[0] | HAS_SCORE | IS_DEFAULT,)) + encode_score(score) + job[1:]
 
 
+def id_digest(job_id: str) -> bytes:
+    """How the digests of all keys of the id begin."""
+    return sha1(job_id.encode(), usedforsecurity=False).digest()[:6]
+
+
 def key_digest(job_id: str, key: str) -> bytes:
     """By what a shard remembers a key: it is the id's own."""
     data = job_id.encode()
-    return sha1(b"%d:%b%b" % (len(data), data, key.encode()), usedforsecurity=False).digest()[:12]
+    both = sha1(b"%d:%b%b" % (len(data), data, key.encode()), usedforsecurity=False)
+    return id_digest(job_id) + both.digest()[:10]
 
 
 def receipt(job_id: str, key: str, ttl: float) -> bytes:
@@ -97,6 +110,8 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Positions of jobs that were not stored, as a newer payload of their id waits, or was done; as above."""
     paused: Any = ()
     """Positions of jobs whose ids are paused, which may be among those above; as above."""
+    dropped: Any = ()
+    """Positions of jobs that were not stored, as their id had work; as above, with the letter of REASONS before."""
 
 
 class Chunk(NamedTuple):
@@ -128,6 +143,12 @@ class Chunk(NamedTuple):
             # The answer of an earlier attempt may tell of more jobs than a buffer has left in the chunk.
             if offset < len(self.jobs):
                 yield self.jobs[offset], float(due_at)
+
+    def dropped(self, positions: Any) -> Iterator[tuple[NewJob, float, Dropped]]:  # noqa: ANN401 - as above
+        """As `named`, of jobs that were dropped, each with the reason."""
+        for offset, answer in zip(positions[::2], positions[1::2], strict=True):
+            if offset < len(self.jobs):
+                yield self.jobs[offset], float(answer[1:]), REASONS[answer[:1]]
 
 
 def waves_of(

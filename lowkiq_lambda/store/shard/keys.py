@@ -78,6 +78,7 @@ LIMITS: Final = "limits"
 MARKS: Final = "marks"
 DEBOUNCING: Final = "debouncing"
 RECEIPTS: Final = "receipts"
+UNIQUE: Final = "unique"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
 EXPIRY: Final = "expiry"
@@ -95,6 +96,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     MARKS: ("marks_even", "marks_odd"),
     DEBOUNCING: (DEBOUNCING,),
     RECEIPTS: (RECEIPTS,),
+    UNIQUE: (),
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
     EXPIRY: ("expiries",),
@@ -109,8 +111,9 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
 
 The keys of duties belong to an app instead of a shard; those of limits belong to a queue; those of tasks and of
 processes belong to the server. Those of receipts are passed only with pushes of jobs that have a key,
-those of undo only with actions that can be undone, and with their undo. Journalling has
-no keys of its own: with it, more scripts get `journal`.
+those of undo only with actions that can be undone, and with their undo. Journalling and
+uniqueness have no keys of their own: with them, more scripts get `journal`; and with a push of jobs that are stored only
+if their id has no work, enqueue.lua looks at `flight`.
 """
 
 IN_USE: Final = (TRACKING, HEADERS, EXPIRY, REQUESTS, JOURNALLING)

@@ -230,6 +230,8 @@ class Pusher:
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, repeated=True)
         for job, at in chunk.named(enqueued.superseded):
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, superseded=True)
+        for job, at, reason in chunk.dropped(enqueued.dropped):
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, dropped=reason)
         for job, at in chunk.named(enqueued.paused):
             if (result := results[job.position]) is not None:
                 results[job.position] = replace(result, due_at=at, paused=True)

@@ -1,9 +1,9 @@
 --! keys receipts meta
 --! needs shard
---! gives has_receipt keep_receipts
+--! gives has_receipt drop_receipt keep_receipts
 -- Receipts: the keys of jobs that were pushed. A job with a key that is still remembered is passed over.
--- Of a packed job: a digest of its id and its key (12 bytes), and for how many seconds it is remembered (a double).
-local KEY_DIGEST, RECEIPT, MOST_RECEIPTS, FORGOTTEN = 12, 20, 100000, 10
+-- Of a packed job: a digest of its id (6 bytes) and one of its id and its key (10), and for how many seconds it is remembered (a double).
+local KEY_DIGEST, RECEIPT, MOST_RECEIPTS, FORGOTTEN = 16, 24, 100000, 10
 local given_receipts, digests = {}, {}
 
 -- Whether a job with this key was pushed before, by this call too; and where what follows begins.
@@ -16,6 +16,12 @@ local function has_receipt(given, at)
   given_receipts[#given_receipts + 1] = string.format('%.17g', now + struct.unpack('>d', given, at + KEY_DIGEST))
   given_receipts[#given_receipts + 1] = digest
   return false, at + RECEIPT
+end
+
+-- The job that was asked about last is not stored: the next one with its key is not a repeat of it.
+local function drop_receipt()
+  digests[table.remove(given_receipts)] = nil
+  table.remove(given_receipts)
 end
 
 -- As many go as come, and a few more: first what is over, then what ends next where there are too many.

@@ -8,6 +8,7 @@
 --! with journalling journalling
 --! with requests requests
 --! with marks marks comes_before
+--! with unique conflicts
 --! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -18,15 +19,16 @@
 --   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
 --   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, with
---   HAS_EXPIRY what include/new_expiries.lua reads, and the payload. In a queue that debounces one more at the end, which
+--   HAS_EXPIRY what include/new_expiries.lua reads, with HAS_MORE the byte that include/conflicts.lua reads, and the payload. In a queue that debounces one more at the end, which
 --   include/debounce.lua reads
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
---   were applied before and are passed over, again of those that were superseded, and of those whose ids are paused: sooner as
+--   were applied before and are passed over, again of those that were superseded, of those whose ids are paused, and of those
+--   that were dropped as their ids had work, with the letter of the reason before each due_at: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
 --   id waiting (positions from 0), with the due time of the id. Or {'DEAR', how many jobs
 --   to send at a time}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
-local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT, HAS_EXPIRY = 1, 2, 4, 8, 16, 32, 64
+local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT, HAS_EXPIRY, HAS_MORE = 1, 2, 4, 8, 16, 32, 64, 128
 -- A job that joins others costs up to 8 µs in their record, and up to 55 in the box or on its way there.
 local MOST_JOINING, MOST_DEAR = 1000, 150
 local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -74,7 +76,7 @@ local count, ids = math.floor((#ARGV - HEAD) / 2), {}
 for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
 -- `place_of`: where in `records` that of a new id is; less than 0 once a payload of it does not simply go behind the others.
-local records, times, place_of, met, joining, repeated, superseded = {}, {}, {}, {}, {}, {}, {}
+local records, times, place_of, met, joining, repeated, superseded, dropped = {}, {}, {}, {}, {}, {}, {}, {}
 local earliest, written = math.huge, 0
 local marks, refs = has_marks and marks_of(ids), has_tracking and refs_with_rows(HEAD + 2)
 -- No functions: two of them, for the parts of a job, made a push dearer by 3 %, as each local that a function reaches costs.
@@ -82,7 +84,7 @@ for i = 1, count do
   local id, packed_job = ids[i], ARGV[HEAD + 2 * i]
   local flags, at, score, planned_at = packed_job:byte(1), 2, default_bytes, nil
   -- A shard knows which jobs were pushed before only once it has received all of them.
-  if receiving and bit.band(flags, HAS_REF + HAS_RECEIPT) ~= 0 then return {'MOVING'} end
+  if receiving and bit.band(flags, HAS_REF + HAS_RECEIPT + HAS_MORE) ~= 0 then return {'MOVING'} end
   if flags == 0 then
     is_defaulted = true
   else
@@ -101,17 +103,24 @@ for i = 1, count do
   if has_headers and not is_known and bit.band(flags, HAS_HEADERS) ~= 0 then header, at = read_header(packed_job, at) end
   if has_expiry and not is_known and bit.band(flags, HAS_EXPIRY) ~= 0 then expiry, at = read_expiry(packed_job, at) end
   local is_below = marks and marks[i] and not is_known and comes_before(score, marks[i])
-  local passed_over = is_known and repeated or is_below and superseded
+  local conflict, replaces
+  if has_unique and not is_known and bit.band(flags, HAS_MORE) ~= 0 then
+    if not is_below then conflict, replaces = conflicts.of(packed_job:byte(at), i, ids, waiting[i]) end
+    if conflict and has_receipts and bit.band(flags, HAS_RECEIPT) ~= 0 then drop_receipt() end
+    at = at + 1
+  end
+  local passed_over = is_known and repeated or is_below and superseded or conflict and dropped
   local number, payload = struct.pack('>I6', arrival + i), packed_job:sub(at)
   if #payload > max_len then max_len = #payload end
   if item then note_item(item, id, not passed_over and number, is_below and 's') end
-  if header and not is_below then note_header(header, number) end
-  if expiry and not is_below then note_expiry(expiry, number) end
+  if header and not passed_over then note_header(header, number) end
+  if expiry and not passed_over then note_expiry(expiry, number) end
   if has_journalling and not passed_over then trace('pushed', {id, score .. number}) end
   if passed_over then
-    passed_over[#passed_over + 1] = {i - 1, id}
+    passed_over[#passed_over + 1] = {i - 1, id, reason = conflict}
   else
     local place = place_of[id]
+    if has_unique then conflicts.note(id, replaces, number, payload) end
     if not place and not waiting[i] then
       if has_requests then
         local own = planned_at or default_due
@@ -143,6 +152,7 @@ end
 -- Too many that cost much: the caller sends fewer at a time.
 if #joining > MOST_JOINING then return {'DEAR', MOST_JOINING} end
 if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR', MOST_DEAR} end
+if has_unique and conflicts.are_dear() then return {'DEAR', math.ceil(count / 2)} end
 if has_debouncing then call('ZCARD', debouncing) end
 -- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
@@ -154,20 +164,20 @@ if has_expiry then keep_expiries() end
 if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
 for i = 1, #met do joined[#joined + 1] = met[i] end
+if has_unique then conflicts.replace_all(merge) end
 local reply = {'OK', sooner, default_due_text, joined}
 local paused = has_requests and requested.paused(ids) or {}
-if #repeated > 0 or #superseded > 0 or #paused > 0 then
-  local parts = {repeated, (#superseded > 0 or #paused > 0) and superseded or nil, #paused > 0 and paused or nil}
-  for part, some in ipairs(parts) do
-    local due_times = {}
-    for i, job in ipairs(some) do
-      due_times[2 * i - 1], due_times[2 * i] = job[1], call('ZSCORE', due, job[2]) or now_text
-    end
-    reply[4 + part] = due_times
+local parts = {repeated, superseded, paused, dropped}
+while #parts > 0 and #parts[#parts] == 0 do parts[#parts] = nil end
+for part, some in ipairs(parts) do
+  local due_times = {}
+  for i, job in ipairs(some) do
+    due_times[2 * i - 1], due_times[2 * i] = job[1], (job.reason or '') .. (call('ZSCORE', due, job[2]) or now_text)
   end
+  reply[4 + part] = due_times
 end
 if has_debouncing then forget_debouncing() end
-if has_journalling then write_trace(token) end
+if has_journalling then write_trace(token) elseif has_unique then write_journal(token) end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.

@@ -1,0 +1,60 @@
+"""Which pushes are stored only if their id has no work, and what becomes of the others: a value of declarations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.jobs.job import Pushed
+
+Unless: TypeAlias = Literal["waiting", "busy"]
+"""The id waits; or it waits, is retried, or runs."""
+OnConflict: TypeAlias = Literal["drop", "raise", "replace"] | Callable[[Mapping[str, Any], Pushed], object]
+"""The push is dropped; or dropped, and then `Conflict` is raised, or the function called with the job and its `Pushed`;
+or it replaces what waits."""
+
+_CHOICES: Final = ("drop", "raise", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """For all pushes of a worker, what `unless` and `on_conflict` say for one.
+
+    Examples:
+        >>> Unique("busy")
+        Unique(unless='busy', on_conflict='drop')
+        >>> Unique("running")
+        Traceback (most recent call last):
+        ...
+        lowkiq_lambda.base.errors.DeclarationError: unless of a Unique must be "waiting" or "busy", not 'running'.
+    """
+
+    unless: Unless = "waiting"
+    on_conflict: OnConflict = "drop"
+
+    def __post_init__(self) -> None:
+        """Raises DeclarationError for what cannot be."""
+        if problem := _problem(self.unless, self.on_conflict):
+            raise DeclarationError(f"{problem[0]} of a Unique {problem[1]}.")
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a push takes the place of what waits."""
+        return self.on_conflict == "replace"
+
+    def of(self, job: Mapping[str, Any]) -> "Unique":
+        """The same for one job, with what it says itself. Raises JobError."""
+        unless, on_conflict = job.get("unless", self.unless), job.get("on_conflict", self.on_conflict)
+        if problem := _problem(unless, on_conflict):
+            raise JobError(problem[1], field=problem[0])
+        return Unique(unless, on_conflict)
+
+
+def _problem(unless: object, on_conflict: object) -> tuple[str, str] | None:
+    """The field that cannot be so, and what it must be."""
+    if unless not in get_args(Unless):
+        return "unless", f'must be "waiting" or "busy", not {unless!r}'
+    if on_conflict not in _CHOICES and not callable(on_conflict):
+        names = '"drop", "raise", "replace" or a function of the job and its Pushed'
+        return "on_conflict", f"must be {names}, not {on_conflict!r}"
+    return None
