@@ -1,10 +1,10 @@
---! keys jobs box retry flight expiries
---! needs records payloads put started trouble retry_counts supersede journal shard
+--! keys jobs box due retry flight expiries
+--! needs wait records payloads put started trouble retry_counts supersede journal shard
 --! gives conflicts
 -- Pushes that are stored only if their id has no work. Of a packed job: a byte of flags, as store/shard/pushing.py sets them.
 -- An id whose waiting payloads are all over has none, nor has one whose payloads follow a dead head to the morgue.
 local UNLESS_WAITING, UNLESS_RUNNING, REPLACE, MOST_REPLACED, MOST_LOOKED_AT = 1, 2, 4, 1000, 100
-local conflicts, running, stored, replacing, replaced = {}, nil, {}, {}, 0
+local conflicts, running, stored, replacing, replaced, is_dear = {}, nil, {}, {}, 0, false
 
 -- Why such a push is not stored, a letter: the id waits, runs, waits with a cursor, or has more than can be replaced.
 local WAITS, RUNS, HAS_CURSOR, TOO_MANY = 'w', 'r', 's', 'm'
@@ -42,76 +42,60 @@ function conflicts.of(flags, position, ids, record)
     running = running or call('HMGET', flight, unpack(ids))
     if running[position] then return RUNS end
   end
-  if bit.band(flags, UNLESS_WAITING) == 0 then return nil end
+  if bit.band(flags, UNLESS_WAITING) == 0 or not (record or stored[id]) then return nil end
   if record and record:byte(1) == STARTED then return replaces and HAS_CURSOR or WAITS end
   local count = record and count_waiting(id, record) or 0
-  if record and (read_trouble(id).rest or are_over(id, record, count)) then
-    return stored[id] and not replaces and WAITS or nil
+  local is_free = record and (read_trouble(id).rest or are_over(id, record, count))
+  if replaces and (stored[id] or not is_free) then
+    if count > MOST_REPLACED then return TOO_MANY end
+    replaced = replaced + count
+    return nil, true
   end
-  if not (record or stored[id]) then return nil end
-  if not replaces then return WAITS end
-  if count > MOST_REPLACED then return TOO_MANY end
-  -- Read before the first write: a call that fails after it is made again once the shard is repaired.
-  if record then counted_in_flight(id) end
-  replaced = replaced + count
-  return nil, true
+  return not (replaces or is_free and not stored[id]) and WAITS or nil
 end
 
--- The call puts this payload under the id.
-function conflicts.note(id, replaces, number, payload)
-  stored[id] = true
-  if replaces then replacing[#replacing + 1] = {id, number, payload} end
+-- The call puts a payload under the id, which `replaces` what waits there.
+function conflicts.note(id, replaces)
+  is_dear = is_dear or replaces and stored[id] or stored[id] == REPLACE
+  stored[id] = replaces and REPLACE or true
 end
 
--- Whether a call of fewer jobs should replace less at a time.
-function conflicts.are_dear() return replaced > MOST_REPLACED and #replacing > 1 end
+-- A payload that takes the place of what waits. Reads what that needs before the first write: a call that fails after it is
+-- made again once the shard is repaired.
+function conflicts.replace(position, id, entry, record)
+  counted_in_flight(id)
+  replacing[#replacing + 1] = {position, id, entry, waiting_entries(id, record)}
+end
 
--- What is before the payload with that arrival number, and the one that is kept: itself, or the equal one that it merged with.
-local function parted(merge, id, record, number, payload)
-  local gone, kept = {}, nil
-  for _, entry in ipairs(waiting_entries(id, record)) do
-    local is_equal = merge ~= 'never' and entry:sub(PLACE + 1) == payload
-    if is_equal or payloads.arrival_of(entry) == number then
-      kept = entry
-    elseif payloads.arrival_of(entry) < number then
-      gone[#gone + 1] = entry
+-- Whether a call of fewer jobs should be made: one that replaces less at a time, and nothing that it puts itself.
+function conflicts.are_dear() return is_dear or replaced > MOST_REPLACED and #replacing > 1 end
+
+local function take_away(merge, id, gone)
+  if not is_in_box(call('HGET', jobs, id)) then return end
+  local prefix = box_prefix(id)
+  for _, entry in ipairs(gone) do box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+end
+
+-- Into `joined`, as join_payloads.lua has it. The payload has the count of its id, and is its head if that is blocked.
+function conflicts.replace_all(merge, joined)
+  for _, job in ipairs(replacing) do
+    local position, id, entry, gone = unpack(job)
+    local t, count = read_trouble(id), call('ZSCORE', retry, id)
+    local counts = counts_of(id, t, true)
+    take_away(merge, id, gone)
+    for _, one in ipairs(gone) do
+      counts[number_of_arrival(one)] = nil
+      enter('superseded', {id, one:sub(1, PLACE)})
     end
+    supersede(id, gone, true)
+    call('HSET', jobs, id, 's' .. entry)
+    if count then counts[number_of_arrival(entry)] = tonumber(count) end
+    if t.head then t.head = redis.sha1hex(entry:sub(PLACE + 1)) end
+    note_counts(id, t, counts, counted_in_flight(id))
+    write_trouble(id, t)
+    local due_at = call('ZSCORE', due, id)
+    -- Without a due time the times were deleted by hand.
+    if not due_at then wait(id, now_text) end
+    joined[#joined + 1], joined[#joined + 2] = position, due_at or now_text
   end
-  return gone, kept
-end
-
-local function take_away(merge, id, record, gone)
-  if is_in_box(record) then
-    local prefix = box_prefix(id)
-    for _, entry in ipairs(gone) do box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
-    return
-  end
-  local is_gone = {}
-  for _, entry in ipairs(gone) do is_gone[entry] = true end
-  local _, left = payloads.parted(record, function(entry) return is_gone[entry] end)
-  call('HSET', jobs, id, left)
-end
-
--- The payload that stays has the count of its id, and is its head if that is blocked.
-local function replace(merge, id, number, payload)
-  local record = call('HGET', jobs, id)
-  local gone, kept = parted(merge, id, record, number, payload)
-  if #gone == 0 or not kept then return end
-  local t, count = read_trouble(id), call('ZSCORE', retry, id)
-  local counts = counts_of(id, t, record)
-  take_away(merge, id, record, gone)
-  for _, entry in ipairs(gone) do
-    counts[number_of_arrival(entry)] = nil
-    enter('superseded', {id, entry:sub(1, PLACE)})
-  end
-  supersede(id, gone, true)
-  if count then counts[number_of_arrival(kept)] = tonumber(count) end
-  if t.head then t.head = redis.sha1hex(payload) end
-  note_counts(id, t, counts, counted_in_flight(id))
-  write_trouble(id, t)
-end
-
--- Once all payloads of the call are put: in their order, so that a later one replaces an earlier one.
-function conflicts.replace_all(merge)
-  for _, job in ipairs(replacing) do replace(merge, unpack(job)) end
 end

@@ -120,8 +120,10 @@ for i = 1, count do
     passed_over[#passed_over + 1] = {i - 1, id, reason = conflict}
   else
     local place = place_of[id]
-    if has_unique then conflicts.note(id, replaces, number, payload) end
-    if not place and not waiting[i] then
+    if has_unique then conflicts.note(id, replaces) end
+    if replaces and waiting[i] then
+      conflicts.replace(i - 1, id, score .. number .. payload, waiting[i])
+    elseif not place and not waiting[i] then
       if has_requests then
         local own = planned_at or default_due
         local held = tonumber(requested.held_back(id, own))
@@ -164,7 +166,7 @@ if has_expiry then keep_expiries() end
 if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
 for i = 1, #met do joined[#joined + 1] = met[i] end
-if has_unique then conflicts.replace_all(merge) end
+if has_unique then conflicts.replace_all(merge, joined) end
 local reply = {'OK', sooner, default_due_text, joined}
 local paused = has_requests and requested.paused(ids) or {}
 local parts = {repeated, superseded, paused, dropped}
