@@ -80,6 +80,15 @@ class Shard:
             [_as_given(job) | ({} if item is None else {"item": item}) for job, item in zip(jobs, items, strict=True)]
         )
 
+    def push_unless(self, jobs: Sequence[tuple[NewJob, str, str]]) -> list[Pushed]:
+        """The same for jobs that may ask whether their id has work, each with `unless` and `on_conflict`."""
+        return self._worker.push_many(
+            [
+                _as_given(job) | ({"unless": unless, "on_conflict": on_conflict} if unless else {})
+                for job, unless, on_conflict in jobs
+            ]
+        )
+
     def operator(self, seen: ShardSnapshot | None = None) -> QueueOperations:
         """What an operator may do, with a look that was taken before."""
         reader = self._app.operate(self._worker).reader

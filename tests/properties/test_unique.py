@@ -1,0 +1,15 @@
+"""Pushes that are stored only if their id has no work, whatever happens to its shard."""
+
+import pytest
+
+from tests.kit.servers import Server
+from tests.properties.operated import EXAMPLES, run
+from tests.properties.unique import UniqueMachine
+
+
+@pytest.mark.hypothesis
+@pytest.mark.timeout(900)
+def test_conflicts_are_as_in_the_model(server: Server) -> None:
+    """Nothing is lost but what a push says, also where it replaces while the id begins, and no journal contradicts it."""
+    run(UniqueMachine, server, EXAMPLES // 3)
+    assert {"stored", "waiting", "running", "cursor", "replace"} <= UniqueMachine.policies.keys()
