@@ -402,6 +402,28 @@ def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: Cost
     assert second.commands.total() <= 10
 
 
+@pytest.mark.parametrize(
+    ("options", "more"), [({"unless": "waiting"}, 0), ({"unless": "busy"}, 1), ({"on_conflict": "replace"}, 0)]
+)
+def test_uniqueness_costs_one_command_of_a_push_and_others_nothing(
+    app: Lowkiq, cost_of: CostOf, options: dict[str, str], more: int
+) -> None:
+    """In the call that there is anyway, for a thousand jobs as for one; a push without it asks what it asked."""
+    worker = warm_worker(app, nothing, shards_count=1)
+
+    def push(**fields: str) -> Cost:
+        cost = cost_of(lambda: worker.push_many([{**job, **fields} for job in jobs()]))
+        app.drain()
+        return cost
+
+    push(**options)
+    plain, unique, after = push(), push(**options), push()
+
+    assert plain.commands == after.commands
+    assert (plain.round_trips, plain.scripts) == (unique.round_trips, unique.scripts)
+    assert +Counter(hmget=more) == unique.commands - plain.commands
+
+
 def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
     """With a notification the shard is asked whether a drain is to be started; behind what waits nobody asks."""
     woken: list[tuple[str, int]] = []

@@ -92,6 +92,9 @@ COMMANDS: Final = {
         "unblock": Listed("change:unblock", "Unblock jobs: their oldest payload is tried again."),
         "cancel": Listed("requesting:cancel", "Stop jobs for good, in flight too."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
+        "forget-keys": Listed(
+            "forget_keys:command", "Forget keys of jobs, so that jobs with them can be pushed again."
+        ),
         "edit": Listed("edit:command", "Put another payload in the place of one that waits or is dead."),
         "undo": Listed("undo:command", "Take back a change of jobs, for ten minutes."),
     },

@@ -130,14 +130,25 @@ def delete_jobs(
     /,
     *ids: Id,
     morgue: Annotated[bool, flag("Jobs of the morgue.")] = False,
+    forget_keys: Annotated[
+        bool, flag("Forget the keys of these ids, so that jobs with them can be pushed again.")
+    ] = False,
     options: ChangeOptions = CHANGE,
 ) -> int:
     """Delete; the exit code."""
-    return _change(queue, DELETE_DEAD if morgue else DELETE, ids, options)
+    if forget_keys and not ids:
+        raise ConfigError("--forget-keys needs ids: lowkiq forget-keys --all forgets the keys of a whole queue.")
+    return _change(queue, DELETE_DEAD if morgue else DELETE, ids, options, forget_keys=forget_keys)
 
 
-def _change(
-    queue: str, words: JobChange, ids: Sequence[str], options: ChangeOptions, pace: RequeueOptions | None = None
+def _change(  # noqa: PLR0913 - a change in words, and its options
+    queue: str,
+    words: JobChange,
+    ids: Sequence[str],
+    options: ChangeOptions,
+    pace: RequeueOptions | None = None,
+    *,
+    forget_keys: bool = False,
 ) -> int:
     from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, prepare
     from lowkiq_lambda.operate.acts.chosen_ids import deletion
@@ -162,6 +173,8 @@ def _change(
         raise ConfigError(str(error)) from error
 
     def once_agreed(action: BulkAction) -> BulkAction:
+        if forget_keys:
+            named_queue.operate.forget_keys(ids=ids)
         # People take their time: the first is due when they have answered.
         return timed(runner, action, pace) if pace else action
 
@@ -171,4 +184,6 @@ def _change(
     )
     if options.dry_run:
         return dry_run(named_queue, words, action, choice)
+    if options.act.yes:
+        action = once_agreed(action)
     return change(named_queue, words, action, yes=options.act.yes, choice=choice, once_agreed=once_agreed)

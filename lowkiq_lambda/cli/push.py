@@ -1,7 +1,7 @@
 """`lowkiq push`: a job of the command line, or the jobs of a file."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from cyclopts import Parameter, Token
@@ -48,6 +48,12 @@ EXAMPLES
     lowkiq push SyncOrder --file jobs.jsonl --from 1200
 """
 _LATEST: Final = 2.0**53
+DROPPED_WORDS: Final = {
+    "waiting": "the id waits",
+    "running": "the id runs",
+    "cursor": "what waits has a cursor",
+    "too many": "more than 1,000 payloads wait",
+}
 
 
 def _score(_: Any, tokens: list[Token]) -> float:  # noqa: ANN401 - the type of the parameter, as cyclopts has it
@@ -102,6 +108,12 @@ def push(  # noqa: PLR0913 - the options of a command line
         float | None,
         Parameter(converter=number(0, _LATEST), help="Seconds from when the job is due to when it is no longer run."),
     ] = None,
+    unless: Annotated[
+        Literal["waiting", "busy"] | None, Parameter(help="Push only if the id does not wait, or does not wait or run.")
+    ] = None,
+    on_conflict: Annotated[
+        Literal["drop", "replace"] | None, Parameter(help="If it does: drop the job, or replace what waits.")
+    ] = None,
     header: Annotated[
         list[str] | None, Parameter(help="A header of the job, as NAME=VALUE; may be given again.", negative="")
     ] = None,
@@ -112,7 +124,7 @@ def push(  # noqa: PLR0913 - the options of a command line
     from lowkiq_lambda.cli.push_file import push_file
 
     fields: dict[str, Any] = {"score": score, "delay": delay, "due_at": due_at, "key": key, "key_ttl": key_ttl}
-    fields |= {"expires_in": expires_in}
+    fields |= {"expires_in": expires_in, "unless": unless, "on_conflict": on_conflict}
     fields = {name: value for name, value in fields.items() if value is not None}
     if header:
         fields["headers"] = _headers(header)
@@ -167,6 +179,8 @@ def _line(pushed: Pushed, now: float) -> str:
     when = f"due in {duration(due)}" if due > 1 else "due now"
     if pushed.repeated:
         became = "repeated: the key was pushed before, and nothing changed"
+    elif pushed.dropped:
+        became = f"dropped: {DROPPED_WORDS[pushed.dropped]}, and nothing changed"
     elif pushed.superseded:
         became = "superseded: a newer payload of the id is there, and nothing changed"
     elif pushed.paused:

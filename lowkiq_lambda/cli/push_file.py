@@ -27,7 +27,7 @@ class FilePushed(msgspec.Struct, kw_only=True):
     """What became of a file: how many jobs were written, and of them those that changed less than a new job does.
 
     `merged`: the id was waiting already. `repeated`: the key was pushed before. `superseded`: a newer payload is there.
-    `paused`: an operator has paused the id.
+    `paused`: an operator has paused the id. `dropped`: the id had work, and the job was to be pushed `unless` it has.
     `next`: the first line that was not handled.
     """
 
@@ -36,6 +36,7 @@ class FilePushed(msgspec.Struct, kw_only=True):
     repeated: int = 0
     superseded: int = 0
     paused: int = 0
+    dropped: int = 0
     next: int
 
     def count(self, pushed: Sequence[Pushed]) -> None:
@@ -45,9 +46,10 @@ class FilePushed(msgspec.Struct, kw_only=True):
         self.repeated += sum(one.repeated for one in pushed)
         self.superseded += sum(one.superseded for one in pushed)
         self.paused += sum(one.paused for one in pushed)
+        self.dropped += sum(bool(one.dropped) for one in pushed)
 
     def __str__(self) -> str:
-        parts = {name: getattr(self, name) for name in ("merged", "repeated", "superseded", "paused")}
+        parts = {name: getattr(self, name) for name in ("merged", "repeated", "superseded", "paused", "dropped")}
         more = "".join(f", {count:,} of them {name}" for name, count in parts.items() if count)
         jobs = "1 job is" if self.written == 1 else f"{self.written:,} jobs are"
         return f"{jobs} written{more}"

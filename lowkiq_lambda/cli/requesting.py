@@ -42,12 +42,13 @@ EXAMPLES
 
 
 @cancel.default
-def cancel_jobs(
+def cancel_jobs(  # noqa: PLR0913 - the options of a command line
     queue: QueueName,
     /,
     id_: Id,
     *more: Id,
     kill: Annotated[bool, flag("Send their payloads to the morgue, the list of dead jobs.")] = False,
+    forget_keys: Annotated[bool, flag("Forget their keys, so that jobs with them can be pushed again.")] = False,
     act: ActOptions = ACT,
     json: Annotated[bool, flag("Write the ids at_once, in_flight and gone, stops_at, and action_id, as JSON.")] = False,
 ) -> int:
@@ -58,7 +59,7 @@ def cancel_jobs(
         "cancel",
         ids,
         f"Stop for good {jobs_of(named_queue, ids)}?",
-        lambda: named_queue.operate.cancel(ids, kill=kill, by=user_name()),
+        lambda: named_queue.operate.cancel(ids, kill=kill, forget_keys=forget_keys, by=user_name()),
         act,
         json=json,
     )

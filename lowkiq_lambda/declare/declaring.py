@@ -200,22 +200,13 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
 def _check_parts(worker: type[Worker[Any]], name: str) -> None:
     """Of fields that few workers have, each by the module of its own."""
     if worker.debounce is not None:
-        from lowkiq_lambda.jobs.debounce import Debounce  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.debounce import check_debounce  # noqa: PLC0415 - imported lazily: cold start
 
-        debounce: object = worker.debounce
-        if not isinstance(debounce, Debounce):
-            example = "as in Debounce(2.0, at_most=10.0)"
-            raise DeclarationError(f"{name}.debounce must be a Debounce, {example}, not {debounce!r}.")
+        check_debounce(worker.debounce, name)
     if worker.unique is not None:
-        from lowkiq_lambda.jobs.unique import Unique  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.unique import check_unique  # noqa: PLC0415 - imported lazily: cold start
 
-        unique: object = worker.unique
-        if not isinstance(unique, Unique):
-            raise DeclarationError(f'{name}.unique must be a Unique, as in Unique("busy"), not {unique!r}.')
-        if unique.replaces and worker.merge == LATEST:
-            raise DeclarationError(
-                f'{name}.unique cannot replace what waits with merge = "latest": there the score decides which stays.'
-            )
+        check_unique(worker.unique, name, score_decides=worker.merge == LATEST)
     if worker.keep_runs is not None:
         from lowkiq_lambda.jobs.keep_runs import KeepRuns  # noqa: PLC0415 - imported lazily: cold start
 

@@ -303,8 +303,9 @@ class JobOptions(TypedDict, total=False):
     seconds or an aware datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job
     counts once.
     `headers`: texts that travel with it. `expires_at`: after that time the payload is not handed to a handler;
-    `expires_in`: the same in seconds from when it is due. `unless`: the job is stored only if its id is not "waiting", or not
-    "busy", which waits or runs; `on_conflict`: what becomes of it otherwise: "drop", "raise", "replace", or a function.
+    `expires_in`: the same in seconds from when it is due. `unless`: the job is stored only if its id is
+    not "waiting", or not "busy", which waits or runs; `on_conflict`: what becomes of it otherwise: "drop", "raise",
+    "replace", or a function.
     """
 
     score: "float | datetime | None"

@@ -41,6 +41,13 @@ class Debounce:
         object.__setattr__(self, "at_most", float(limit))
 
 
+def check_debounce(debounce: object, name: str) -> None:
+    """Raises DeclarationError for what the worker of that name cannot have."""
+    if not isinstance(debounce, Debounce):
+        example = "as in Debounce(2.0, at_most=10.0)"
+        raise DeclarationError(f"{name}.debounce must be a Debounce, {example}, not {debounce!r}.")
+
+
 def _seconds(name: str, value: object) -> float:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not is_number(seconds) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:

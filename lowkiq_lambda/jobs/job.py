@@ -36,8 +36,8 @@ class Fields:
 
 
 Dropped: TypeAlias = Literal["", "waiting", "running", "cursor", "too many"]
-"""Why a push with `unless` stored nothing: the id waits, or runs; or what waits cannot be replaced, as it has a cursor, or
-more than 1,000 payloads. "" if it was stored."""
+"""Why a push with `unless` stored nothing: the id waits, or runs; or what waits cannot be replaced, as it has a cursor,
+or more than 1,000 payloads. "" if it was stored."""
 
 
 class Pushed(Fields, msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     the id does not wait. `buffered`: Redis does not have the job yet: it waits in this process, in an outbox, or in the
     overflow; whether it will be merged, repeated or superseded is unknown. `superseded`: with `merge="latest"` a newer
     payload of the id waits, or was done, so this one was not stored; `due_at` as with `repeated`. `paused`: an operator
-    has paused the id (`pause_jobs`), so it waits for the end of the pause. `dropped`: the job was to be stored `unless` its
-    id has work, and the reason why it was not; `due_at` as with `repeated`.
+    has paused the id (`pause_jobs`), so it waits for the end of the pause. `dropped`: the job was to be stored
+    `unless` its id has work, and the reason why it was not; `due_at` as with `repeated`.
     """
 
     id: str

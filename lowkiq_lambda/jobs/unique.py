@@ -50,6 +50,16 @@ class Unique:
         return Unique(unless, on_conflict)
 
 
+def check_unique(unique: object, name: str, *, score_decides: bool) -> None:
+    """Raises DeclarationError for what the worker of that name cannot have. `score_decides`: with merge="latest"."""
+    if not isinstance(unique, Unique):
+        raise DeclarationError(f'{name}.unique must be a Unique, as in Unique("busy"), not {unique!r}.')
+    if unique.replaces and score_decides:
+        raise DeclarationError(
+            f'{name}.unique cannot replace what waits with merge = "latest": there the score decides which stays.'
+        )
+
+
 def _problem(unless: object, on_conflict: object) -> tuple[str, str] | None:
     """The field that cannot be so, and what it must be."""
     if unless not in get_args(Unless):

@@ -77,9 +77,11 @@ class MorgueIds:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
+        forget_keys: bool = False,
     ) -> Changed:
-        """Delete dead ids with all their payloads; how many were deleted."""
-        return act_on(self._runner, "delete_dead", chosen(ids, filter, everything=everything))
+        """Delete dead ids with all their payloads; how many were deleted. `forget_keys` as in `waiting.delete`."""
+        choice = chosen(ids, filter, everything=everything)
+        return act_on(self._runner, "delete_dead", choice, forget_keys=forget_keys)
 
     @overload
     def requeue(

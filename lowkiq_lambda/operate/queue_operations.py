@@ -100,18 +100,25 @@ class QueueOperations(QueueLooks):
             parts.runner, parts.jobs, job_id, arrival, dumped, digest=digest, keep_cursor=keep_cursor, by=by
         )
 
-    def cancel(self, ids: Iterable[object], *, kill: bool = False, by: str = "") -> "Requested":
+    def cancel(
+        self, ids: Iterable[object], *, kill: bool = False, forget_keys: bool = False, by: str = ""
+    ) -> "Requested":
         """Stop ids for good, in any state: their payloads go, or to the morgue with `kill`.
 
         Payloads that wait go at once. The holder of an id in flight is asked: a job with a cursor stops at its next
         yield, a coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`: only
         its own end stops it, or `in_flight.evict` if it hangs. `Requested.stops_at` tells which of them it is. A run
-        that ends well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`:
-        the operator's name. Raises JobError for an invalid id, and RequestsFull.
+        that ends well all the same is done; of any other its payloads go. Payloads that are pushed later stay. With
+        `forget_keys` the keys of the ids are forgotten, too. `by`: the operator's name. Raises JobError for an invalid
+        id, and RequestsFull.
         """
         from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
 
-        return requesting.cancel(self.runner, ids, by, self._worker, kill=kill)
+        ids = [*ids]
+        answer = requesting.cancel(self.runner, ids, by, self._worker, kill=kill)
+        if forget_keys:
+            forgetting.forget_keys_of(self.reader, ids)
+        return answer
 
     def pause_jobs(self, ids: Iterable[object], seconds: float | None = None, *, by: str = "") -> "Requested":
         """Pause ids, each by itself, for so many seconds (None: until `resume_jobs`); the later end wins.
@@ -130,12 +137,17 @@ class QueueOperations(QueueLooks):
 
         return requesting.resume_jobs(self.runner, ids)
 
-    def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
+    def forget_keys(self, pushed: Iterable[tuple[object, str]] = (), *, ids: Iterable[object] = ()) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.
 
-        Returns how many were remembered. Jobs that wait or run are left alone. Raises JobError for a bad id.
+        `ids`: the same of all keys of these ids. Returns how many were remembered. Jobs that wait or run are left
+        alone. Raises JobError for a bad id.
         """
-        return forgetting.forget_keys(self.reader, pushed)
+        return forgetting.forget_keys(self.reader, pushed) + forgetting.forget_keys_of(self.reader, ids)
+
+    def forget_all_keys(self) -> int:
+        """Forget all keys of the queue; how many were remembered."""
+        return forgetting.forget_all_keys(self.reader)
 
     def forget_marks(self, ids: Iterable[object]) -> int:
         """Forget up to which score ids were done, in a queue with `merge = "latest"`: any score is accepted again.

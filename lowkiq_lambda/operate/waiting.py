@@ -92,10 +92,14 @@ class WaitingIds:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
+        forget_keys: bool = False,
     ) -> Changed:
-        """Delete ids with all their payloads; how many were deleted."""
+        """Delete ids with all their payloads; how many were deleted.
+
+        `forget_keys`: the keys of these `ids` are forgotten too, so that jobs with them can be pushed again.
+        """
         choice = chosen(ids, filter, everything=everything)
-        return act_on(self._runner, deletion(choice.filter), choice)
+        return act_on(self._runner, deletion(choice.filter), choice, forget_keys=forget_keys)
 
     def run_now(  # noqa: PLR0913 - a choice, and a pace
         self,

@@ -141,7 +141,9 @@ class Checker(msgspec.Struct, frozen=True):
 
         unique = (self.unique or Unique()).of(job)
         if unique.replaces and self.needs_score:
-            raise JobError('makes no sense with merge="latest", where the score decides which payload stays', field="on_conflict")
+            raise JobError(
+                'makes no sense with merge="latest", where the score decides which payload stays', field="on_conflict"
+            )
         running = UNLESS_RUNNING if unique.unless == "busy" else 0
         return bytes((UNLESS_WAITING | running | (REPLACE if unique.replaces else 0),))
 

@@ -26,7 +26,7 @@ def call_on_conflict(
     results: Sequence[Pushed | None],
     observers: Sequence[Any],
 ) -> None:
-    """Call the functions and the observers of jobs that were dropped. Their exceptions are logged: others are written."""
+    """Call the functions and the observers of dropped jobs. Their exceptions are logged, as others are written."""
     hooks = [hook for observer in observers if (hook := getattr(observer, "conflict", None))]
     for _, job, pushed, unique in _dropped(worker, jobs, results):
         for hook in hooks:
@@ -42,9 +42,7 @@ def _call(hook: Any, *arguments: object) -> None:  # noqa: ANN401 - a function o
         logger.exception("a function that a conflict calls raised")
 
 
-def raise_conflicts(
-    worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]], results: Sequence[Pushed]
-) -> None:
+def raise_conflicts(worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]], results: Sequence[Pushed]) -> None:
     """Raise Conflict if a job that was dropped asks for it."""
     raising = [position for position, _, _, unique in _dropped(worker, jobs, results) if unique.on_conflict == "raise"]
     if raising:

@@ -10,6 +10,6 @@ from tests.properties.unique import UniqueMachine
 @pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_conflicts_are_as_in_the_model(server: Server) -> None:
-    """Nothing is lost but what a push says, also where it replaces while the id begins, and no journal contradicts it."""
+    """Nothing is lost but what a push says, also if it replaces while the id begins; no journal contradicts it."""
     run(UniqueMachine, server, EXAMPLES // 3)
     assert {"stored", "waiting", "running", "cursor", "replace"} <= UniqueMachine.policies.keys()

@@ -1,4 +1,4 @@
-"""Pushes that are stored only if their id has no work, beside the model of a shard, whose journal is judged in the end."""
+"""Pushes that are stored only if their id has no work, beside the model of a shard; its journal is judged."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock, forget_keys
 from tests.kit.apps import MakeApp
-from tests.kit.handlers import Notes
+from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind
 from tests.kit.servers import Server
 from tests.kit.workers import declare
@@ -212,3 +212,51 @@ def test_u8_a_deleted_job_stays_pushed(app: Lowkiq, queue_name: str) -> None:
     (without,) = worker.push_many([{"id": 1, "payload": "v"}])
 
     assert [(True, False), (False, False)] == [(one.repeated, one.merged) for one in (again, without)]
+
+
+def test_u6_all_keys_of_ids_are_forgotten(app: Lowkiq, queue_name: str) -> None:
+    """U-6: in any shard, those of other ids stay, however many there are."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    worker.push_many([{"id": id_, "key": f"k{n}"} for id_ in range(12) for n in range(300)])
+
+    forgotten = app.operate(worker).forget_keys([(3, "k1"), (3, "never")], ids=[1, 2, "never"])
+
+    again = worker.push_many([{"id": id_, "key": f"k{n}"} for id_ in range(4) for n in range(2)])
+    assert 601 == forgotten
+    assert [True, True, False, False, False, False, True, False] == [one.repeated for one in again]
+
+
+def test_u6_all_keys_of_a_queue_are_forgotten(app: Lowkiq, queue_name: str) -> None:
+    """U-6: in all shards."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    worker.push_many([{"id": id_, "key": "k"} for id_ in range(12)])
+
+    assert [12, 0] == [app.operate(worker).forget_all_keys() for _ in range(2)]
+
+
+@pytest.mark.parametrize("act", ["delete", "delete_dead", "cancel"])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_u8_a_deleted_job_may_be_pushed_again(app: Lowkiq, queue_name: str, act: str, *, forgets: bool) -> None:
+    """U-8: a deletion and a cancel forget the keys of their ids if they are asked to, and only then."""
+    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0)
+    worker.push_many([{"id": id_, "key": "k"} for id_ in (1, 2)])
+    desk = app.operate(worker)
+    if act == "delete_dead":
+        app.drain()
+        assert 1 == desk.morgue.delete([1], forget_keys=forgets)
+    elif act == "delete":
+        assert 1 == desk.waiting.delete([1], forget_keys=forgets)
+    else:
+        assert ["1"] == desk.cancel(iter([1]), forget_keys=forgets).at_once
+
+    assert [not forgets, True] == [worker.push(id_, key="k").repeated for id_ in (1, 2)]
+
+
+def test_keys_are_forgotten_with_ids_alone(app: Lowkiq, queue_name: str) -> None:
+    """A filter does not say whose keys: it is refused, and nothing is deleted."""
+    worker = declare(app, queue_name, Notes())
+    worker.push(1, key="k")
+
+    with pytest.raises(ValueError, match="forget_keys needs ids"):
+        app.operate(worker).waiting.delete(everything=True, forget_keys=True)
+    assert 1 == app.operate(worker).waiting.count()

@@ -210,7 +210,9 @@ def test_a_started_job_waits(app: Lowkiq, clock: ManualClock, queue_name: str) -
     worker.push(7)
     app.drain()
 
-    dropped = [worker.push(7, n, unless="waiting", on_conflict=act).dropped for n, act in enumerate(("drop", "replace"))]
+    dropped = [
+        worker.push(7, n, unless="waiting", on_conflict=act).dropped for n, act in enumerate(("drop", "replace"))
+    ]
     clock.advance(60)
     app.drain()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Debounce, DeclarationError, Job, JobError, Lowkiq, PushInterrupted, Unique, Worker
+from lowkiq_lambda import Debounce, DeclarationError, Job, JobError, Lowkiq, PushInterrupted, Unique
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
@@ -119,7 +119,10 @@ def test_a_worker_says_it_for_all_its_pushes(app: Lowkiq, queue_name: str) -> No
 
     replaced, dropped = worker.push(1, "new"), worker.push(1, "newer", on_conflict="drop")
 
-    assert ([True, False], ["", "waiting"]) == ([one.merged for one in (replaced, dropped)], [replaced.dropped, dropped.dropped])
+    assert ([True, False], ["", "waiting"]) == (
+        [one.merged for one in (replaced, dropped)],
+        [replaced.dropped, dropped.dropped],
+    )
 
 
 @pytest.mark.parametrize(

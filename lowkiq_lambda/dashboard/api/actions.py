@@ -9,15 +9,17 @@ from msgspec import Meta
 
 from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
-from lowkiq_lambda.dashboard.api.requests import JobIds, QueueAct, ReasonedAct, worker_named
+from lowkiq_lambda.dashboard.api.requests import MOST_IDS, JobIds, QueueAct, ReasonedAct, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.forgetting import FORGET_KEYS, forget
 from lowkiq_lambda.operate.acts.undoing import UndoableAction, undoable_in_all
 from lowkiq_lambda.operate.presentation.formatting import selected
-from lowkiq_lambda.operate.presentation.queues import ForgottenTiming, Paused
+from lowkiq_lambda.operate.presentation.queues import ForgottenKeys, ForgottenTiming, Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.push.checking import MAX_KEY_BYTES
 from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
 
@@ -39,6 +41,20 @@ class Unblocked(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Blocked jobs of one queue. `how`: "retry" tries their oldest payloads again, "skip" sends them to the morgue."""
 
     how: Literal["retry", "skip"] = "retry"
+
+
+class Deletion(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs of one queue. `forget_keys`: their keys are forgotten, so that jobs with them can be pushed again."""
+
+    forget_keys: bool = False
+
+
+class ForgetKeys(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of `ids`, or the one `key` of each, or `all` keys of the queue. More than 100 ids need a `reason`."""
+
+    ids: Annotated[tuple[str, ...], Meta(max_length=MOST_IDS)] = ()
+    key: Annotated[str, Meta(max_length=MAX_KEY_BYTES)] = ""
+    all: bool = False
 
 
 class ChangedJobs(msgspec.Struct, frozen=True):
@@ -84,9 +100,11 @@ class Evicted(msgspec.Struct, frozen=True):
     evicted: bool
 
 
-def delete_waiting(context: RequestContext, params: JobIds) -> ChangedJobs:
+def delete_waiting(context: RequestContext, params: Deletion) -> ChangedJobs:
     """Delete waiting jobs. Jobs in flight stay."""
-    return _to_chosen(context, params, "delete", lambda queue: queue.waiting.delete(params.ids))
+    return _to_chosen(
+        context, params, "delete", lambda queue: queue.waiting.delete(params.ids, forget_keys=params.forget_keys)
+    )
 
 
 def run_now(context: RequestContext, params: JobIds) -> ChangedJobs:
@@ -110,9 +128,11 @@ def requeue(context: RequestContext, params: JobIds) -> ChangedJobs:
     return _to_chosen(context, params, "requeue", lambda queue: queue.morgue.requeue(params.ids))
 
 
-def delete_dead(context: RequestContext, params: JobIds) -> ChangedJobs:
+def delete_dead(context: RequestContext, params: Deletion) -> ChangedJobs:
     """Delete jobs from the morgue."""
-    return _to_chosen(context, params, "delete_dead", lambda queue: queue.morgue.delete(params.ids))
+    return _to_chosen(
+        context, params, "delete_dead", lambda queue: queue.morgue.delete(params.ids, forget_keys=params.forget_keys)
+    )
 
 
 def undoable(context: RequestContext, params: NoParams) -> UndoableActions:
@@ -160,6 +180,17 @@ def forget_timing(context: RequestContext, params: QueueAct) -> ForgottenTiming:
     queue.forget_timing()
     activity.note(context, "forget timing", params.queue, "all shards", len(queue.reader.shards))
     return ForgottenTiming(queue=params.queue)
+
+
+def forget_keys(context: RequestContext, params: ForgetKeys) -> ForgottenKeys:
+    """Forget keys of jobs, so that jobs with them can be pushed again. Jobs that wait or run stay."""
+    queue = context.app.operate(worker_named(context, params.queue))
+    if bool(params.ids) == params.all or (params.all and params.key):
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", "Give ids, with or without a key, or all: one of the two.")
+    need_reason(params.reason, len(params.ids))
+    forgotten = forget(queue, params.ids, params.key)
+    activity.note(context, FORGET_KEYS, params.queue, selected(params.ids) if params.ids else "all keys", forgotten)
+    return ForgottenKeys(queue=params.queue, forgotten=forgotten)
 
 
 def evict(context: RequestContext, params: Holder) -> Evicted:

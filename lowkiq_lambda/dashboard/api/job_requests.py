@@ -19,9 +19,10 @@ from lowkiq_lambda.views.requests import JobRequest, Requested
 
 
 class Cancel(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of one queue. `kill`: their payloads go to the morgue."""
+    """Jobs of one queue. `kill`: their payloads go to the morgue. `forget_keys`: their keys are forgotten."""
 
     kill: bool = False
+    forget_keys: bool = False
 
 
 class PausedJobs(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,9 +40,8 @@ class JobRequests(msgspec.Struct, frozen=True, kw_only=True):
 def cancel(context: RequestContext, params: Cancel) -> Requested:
     """Stop jobs for good, in flight too. Payloads that are pushed later stay."""
     queue = _queue(context, params.queue)
-    return _noted(
-        context, params, "cancel", lambda: queue.cancel(params.ids, kill=params.kill, by=context.visitor_name)
-    )
+    terms = {"kill": params.kill, "forget_keys": params.forget_keys}
+    return _noted(context, params, "cancel", lambda: queue.cancel(params.ids, **terms, by=context.visitor_name))
 
 
 def pause(context: RequestContext, params: PausedJobs) -> Requested:

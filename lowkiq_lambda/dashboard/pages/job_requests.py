@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.presentation.requests import run_words
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.requests import Requested
 
-_ACTIONS: Final = frozenset({"cancel", "pause", "resume"})
+_ACTIONS: Final = frozenset({"cancel", "pause", "resume", "forget_keys"})
 
 
 def ask(context: RequestContext) -> Response:
@@ -58,21 +58,29 @@ def act(context: RequestContext) -> Response:
         again = durations.again(form)
         return context.redirect("actions/job", queue=worker.queue_name, do=do, id=job_id, **again)
     try:
-        answer = _act(context, context.app.operate(worker), do, id_text(job_id))
+        changed, action_id = _act(context, context.app.operate(worker), do, id_text(job_id))
     except RequestsFull as error:
         return context.refuse(HTTPStatus.CONFLICT, str(error))
     except ValueError as error:
         wrong = f"Invalid id: {error}." if isinstance(error, JobError) else durations.WRONG_SECONDS
         return context.refuse(400, wrong)
-    action = do if do == "cancel" else f"{do}_job"
-    changed = len(answer.at_once) + len(answer.in_flight)
-    activity.note(context, action, worker.queue_name, selected([job_id]), changed, action_id=answer.action_id)
+    action = f"{do}_job" if do in {"pause", "resume"} else do.replace("_", " ")
+    activity.note(context, action, worker.queue_name, selected([job_id]), changed, action_id=action_id)
     return context.redirect("job", queue=worker.queue_name, id=job_id)
 
 
-def _act(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> Requested:
+def _act(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> tuple[int, str]:
+    """How many ids, or keys, it changed, and the id of an action that can be undone."""
+    if do == "forget_keys":
+        return queue.forget_keys(ids=[job_id]), ""
+    answer = _request(context, queue, do, job_id)
+    return len(answer.at_once) + len(answer.in_flight), answer.action_id
+
+
+def _request(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> Requested:
     if do == "cancel":
-        return queue.cancel([job_id], kill=context.form.get("kill") == "1", by=context.visitor_name)
+        terms = {name: context.form.get(name) == "1" for name in ("kill", "forget_keys")}
+        return queue.cancel([job_id], **terms, by=context.visitor_name)
     if do == "pause":
         return queue.pause_jobs([job_id], durations.pause_seconds(context.form), by=context.visitor_name)
     return queue.resume_jobs([job_id])

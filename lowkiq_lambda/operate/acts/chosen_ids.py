@@ -9,6 +9,7 @@ from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, count, prepare, steps
+from lowkiq_lambda.operate.acts.forgetting import forget_keys_of
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
 
@@ -40,8 +41,20 @@ def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: b
     return Chosen(ids, ALL if filter is None else filter_by(filter), bool(everything))
 
 
-def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> Changed:
-    """Act; how many ids were changed. Raises JobError for an invalid id, BackendError."""
+def act_on(
+    runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"", forget_keys: bool = False
+) -> Changed:
+    """Act; how many ids were changed. Raises JobError for an invalid id, ValueError, BackendError.
+
+    `forget_keys`: all keys of the ids are forgotten after it.
+    """
+    if forget_keys:
+        if choice.ids is None:
+            raise ValueError("forget_keys needs ids: forget_all_keys forgets those of the whole queue.")
+        ids = [*choice.ids]
+        changed = act_on(runner, act, choice._replace(ids=ids), error=error)
+        forget_keys_of(runner.reader, ids)
+        return changed
     action = prepare(runner, act, chosen_ids=choice.ids, filter=choice.filter, whole_list=choice.everything)
     return carry_on(runner, msgspec.structs.replace(action, error=error))
 

@@ -1,17 +1,22 @@
 """Deletes records of pushes, of done jobs and of runs in a queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.operate.inspect.journal import asked
 from lowkiq_lambda.operate.inspect.run_reader import run_shards
-from lowkiq_lambda.store.shard.chunks import key_digest
+from lowkiq_lambda.store.shard.chunks import id_digest, key_digest
 from lowkiq_lambda.store.shard.keys import MARKS, RECEIPTS, RUNS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.queue_operations import QueueOperations
+
+FORGET_KEYS: Final = "forget keys"
+"""The act in the activity."""
 AT_ONCE: Final = 1_000
 """Names in one call."""
 
@@ -22,6 +27,8 @@ class ForgottenReply(ReplyShape, frozen=True):
     scripts = ("forget_keys", "forget_marks")
     status: bytes
     forgotten: int
+    cursor: bytes = b"0"
+    """Where the next step of a look for ids goes on; 0 behind the last."""
 
 
 def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> int:
@@ -34,7 +41,21 @@ def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> in
         job_id = id_text(id_of_job)
         shard = reader.shards.home_of(job_id)
         digests.setdefault(shard.using((RECEIPTS,)), []).append(key_digest(job_id, key))
-    return _forget(reader, "forget_keys", digests)
+    return _forget(reader, "forget_keys", digests, "")
+
+
+def forget_keys_of(reader: ShardReader, ids: Iterable[object]) -> int:
+    """Forget all keys of these ids; how many were remembered. Raises JobError, BackendError."""
+    forgotten = 0
+    for shard, listed in by_shard(id_texts(ids), reader.shards).items():
+        digests, cursor = [id_digest(job_id) for job_id in listed], b"0"
+        while True:
+            reply = _call(reader, "forget_keys", shard.using((RECEIPTS,)), [cursor, *digests])
+            forgotten += reply.forgotten
+            cursor = reply.cursor
+            if cursor == b"0":
+                break
+    return forgotten
 
 
 def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - any argument
@@ -47,7 +68,14 @@ def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - any argum
 
 def forget_all_keys(reader: ShardReader) -> int:
     """Forget all keys of the queue; how many were remembered. Raises BackendError."""
-    return sum(_call(reader, "forget_keys", shard.using((RECEIPTS,)), ()) for shard in reader.shards)
+    return sum(_call(reader, "forget_keys", shard.using((RECEIPTS,)), [""]).forgotten for shard in reader.shards)
+
+
+def forget(queue: "QueueOperations", ids: Sequence[str], key: str) -> int:
+    """Forget all keys of the queue; of these ids, if there are any; or this one of each. How many were remembered."""
+    if not ids:
+        return queue.forget_all_keys()
+    return queue.forget_keys([(job_id, key) for job_id in ids]) if key else queue.forget_keys(ids=ids)
 
 
 def forget_marks(reader: ShardReader, ids: Iterable[object]) -> int:
@@ -62,14 +90,13 @@ def forget_runs(reader: ShardReader) -> None:
     asked(reader, [(shard, ("UNLINK", shard.key(RUNS))) for shard in run_shards(reader.shards.with_left())])
 
 
-def _forget(reader: ShardReader, script: str, names: Mapping[ShardRef, Sequence[Argument]]) -> int:
+def _forget(reader: ShardReader, script: str, names: Mapping[ShardRef, Sequence[Argument]], *before: Argument) -> int:
     return sum(
-        _call(reader, script, shard, listed[start : start + AT_ONCE])
+        _call(reader, script, shard, [*before, *listed[start : start + AT_ONCE]]).forgotten
         for shard, listed in names.items()
         for start in range(0, len(listed), AT_ONCE)
     )
 
 
-def _call(reader: ShardReader, script: str, shard: ShardRef, names: Sequence[Argument]) -> int:
-    reply = reader.backend.run(script, shard, names, retry_for=reader.retry_for)
-    return ForgottenReply.of(reply).forgotten
+def _call(reader: ShardReader, script: str, shard: ShardRef, arguments: Sequence[Argument]) -> ForgottenReply:
+    return ForgottenReply.of(reader.backend.run(script, shard, arguments, retry_for=reader.retry_for))

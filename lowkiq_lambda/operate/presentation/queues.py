@@ -34,6 +34,13 @@ class ForgottenTiming(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
 
 
+class ForgottenKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """How many keys of jobs the queue has forgotten: jobs with them can be pushed again."""
+
+    queue: str
+    forgotten: int
+
+
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
 
