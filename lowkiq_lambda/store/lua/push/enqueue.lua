@@ -166,7 +166,7 @@ if has_expiry then keep_expiries() end
 if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
 for i = 1, #met do joined[#joined + 1] = met[i] end
-if has_unique then conflicts.replace_all(merge, joined) end
+if has_unique then conflicts.replace_all(merge, token, joined) end
 local reply = {'OK', sooner, default_due_text, joined}
 local paused = has_requests and requested.paused(ids) or {}
 local parts = {repeated, superseded, paused, dropped}
@@ -179,7 +179,7 @@ for part, some in ipairs(parts) do
   reply[4 + part] = due_times
 end
 if has_debouncing then forget_debouncing() end
-if has_journalling then write_trace(token) elseif has_unique then write_journal(token) end
+if has_journalling then write_trace(token) end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.
