@@ -13,7 +13,8 @@ OnConflict: TypeAlias = Literal["drop", "raise", "replace"] | Callable[[Mapping[
 """The push is dropped; or dropped, and then `Conflict` is raised, or the function called with the job and its `Pushed`;
 or it replaces what waits."""
 
-_CHOICES: Final = ("drop", "raise", "replace")
+REPLACE: Final = "replace"
+_CHOICES: Final = ("drop", "raise", REPLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +38,21 @@ class Unique:
         if problem := _problem(self.unless, self.on_conflict):
             raise DeclarationError(f"{problem[0]} of a Unique {problem[1]}.")
 
-    @property
-    def replaces(self) -> bool:
-        """Whether a push takes the place of what waits."""
-        return self.on_conflict == "replace"
 
-    def of(self, job: Mapping[str, Any]) -> "Unique":
-        """The same for one job, with what it says itself. Raises JobError."""
-        unless, on_conflict = job.get("unless", self.unless), job.get("on_conflict", self.on_conflict)
-        if problem := _problem(unless, on_conflict):
-            raise JobError(problem[1], field=problem[0])
-        return Unique(unless, on_conflict)
+def terms_of(job: Mapping[str, Any], unique: Unique | None) -> Unique:
+    """What holds for the job: what it says itself, else what its worker's `unique` says. Raises JobError."""
+    default = unique or Unique()
+    unless, on_conflict = job.get("unless", default.unless), job.get("on_conflict", default.on_conflict)
+    if problem := _problem(unless, on_conflict):
+        raise JobError(problem[1], field=problem[0])
+    return Unique(unless, on_conflict)
 
 
 def check_unique(unique: object, name: str, *, score_decides: bool) -> None:
     """Raises DeclarationError for what the worker of that name cannot have. `score_decides`: with merge="latest"."""
     if not isinstance(unique, Unique):
         raise DeclarationError(f'{name}.unique must be a Unique, as in Unique("busy"), not {unique!r}.')
-    if unique.replaces and score_decides:
+    if unique.on_conflict == REPLACE and score_decides:
         raise DeclarationError(
             f'{name}.unique cannot replace what waits with merge = "latest": there the score decides which stays.'
         )

@@ -137,15 +137,16 @@ class Checker(msgspec.Struct, frozen=True):
         return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at, expires_at)
 
     def _unless(self, job: Mapping[str, Any]) -> bytes:
-        from lowkiq_lambda.jobs.unique import Unique  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.unique import REPLACE as REPLACES  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.unique import terms_of  # noqa: PLC0415 - as above
 
-        unique = (self.unique or Unique()).of(job)
-        if unique.replaces and self.needs_score:
+        unique = terms_of(job, self.unique)
+        if unique.on_conflict == REPLACES and self.needs_score:
             raise JobError(
                 'makes no sense with merge="latest", where the score decides which payload stays', field="on_conflict"
             )
         running = UNLESS_RUNNING if unique.unless == "busy" else 0
-        return bytes((UNLESS_WAITING | running | (REPLACE if unique.replaces else 0),))
+        return bytes((UNLESS_WAITING | running | (REPLACE if unique.on_conflict == REPLACES else 0),))
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)

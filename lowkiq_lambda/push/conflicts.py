@@ -7,7 +7,7 @@ from typing import Any
 from lowkiq_lambda.base.errors import Conflict, JobError
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.jobs.unique import Unique
+from lowkiq_lambda.jobs.unique import Unique, terms_of
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ def _dropped(
 ) -> Iterator[tuple[int, Mapping[str, Any], Pushed, Unique]]:
     for position, (job, pushed) in enumerate(zip(jobs, results, strict=True)):
         if pushed and pushed.dropped:
-            yield position, job, pushed, (worker.unique or Unique()).of(job)
+            yield position, job, pushed, terms_of(job, worker.unique)
 
 
 def call_on_conflict(

@@ -5,47 +5,15 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Conflict, Lowkiq, Pushed, Worker
+from lowkiq_lambda import Conflict, Lowkiq, Pushed
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
-from tests.kit.handlers import Notes, failing, raising
+from tests.kit.handlers import failing, raising
 from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import left_behind, look
-from tests.kit.workers import declare
+from tests.kit.unique import Case, WatchingPushes
 
 DAY = 86_400
-
-
-class Case:
-    """A worker of one id, 7, whose handler pushes while it runs, if the test says so."""
-
-    def __init__(self, app: Lowkiq, clock: ManualClock, queue_name: str, **fields: Any) -> None:
-        self.app, self.clock = app, clock
-        self.notes = Notes()
-        self.worker = declare(app, queue_name, self.notes, **fields)
-
-    def push(self, payload: object = "new", **options: Any) -> Pushed:
-        """One job of the id."""
-        return self.worker.push(7, payload, **options)
-
-    @property
-    def waiting(self) -> list[object]:
-        """The payloads that wait under the id."""
-        job = look(self.app, self.worker, "7")
-        return [payload for payload, _ in job.payloads] if job else []
-
-    def while_running(self, call: Callable[[], Pushed]) -> Pushed:
-        """What the call returns while the id runs for the first time, and nothing waits under it."""
-        results: list[Pushed] = []
-
-        def meanwhile(_batch: object) -> None:
-            self.notes.then = None
-            results.append(call())
-
-        self.notes.then = meanwhile
-        self.push("old")
-        self.app.drain()
-        return results[0]
 
 
 @pytest.fixture
@@ -92,7 +60,7 @@ def test_a_push_meets_an_id_that_runs(case: Case, unless: str, reason: str, ran:
     case.app.drain()
 
     assert reason == pushed.dropped
-    assert ran == [payload for batch in case.notes.batches for payload in batch["7"]]
+    assert ran == case.ran
     assert {} == left_behind(case.app, case.worker)
 
 
@@ -210,13 +178,11 @@ def test_a_started_job_waits(app: Lowkiq, clock: ManualClock, queue_name: str) -
     worker.push(7)
     app.drain()
 
-    dropped = [
-        worker.push(7, n, unless="waiting", on_conflict=act).dropped for n, act in enumerate(("drop", "replace"))
-    ]
+    dropped = [worker.push(7, "new", unless="waiting"), worker.push(7, "new", on_conflict="replace")]
     clock.advance(60)
     app.drain()
 
-    assert (["waiting", "cursor"], [0, 1, 2, 3]) == (dropped, items.of("7"))
+    assert (["waiting", "cursor"], [0, 1, 2, 3]) == ([one.dropped for one in dropped], items.of("7"))
 
 
 def test_a_conflict_may_raise(case: Case) -> None:
@@ -248,25 +214,10 @@ def test_a_conflict_may_call_a_function(case: Case, caplog: pytest.LogCaptureFix
     assert "a function that a conflict calls raised" in caplog.text
 
 
-class Watching:
-    """An observer of pushes and of drains."""
-
-    def __init__(self) -> None:
-        self.conflicts: list[tuple[str, str]] = []
-
-    def settled(self, _event: object) -> None:
-        """Nothing."""
-
-    def conflict(self, worker: type[Worker], job: Mapping[str, Any], pushed: Pushed) -> None:
-        """Note the queue and the reason."""
-        assert job["id"] == 7
-        self.conflicts.append((worker.queue_name, pushed.dropped))
-
-
 @pytest.mark.parametrize("on_conflict", ["drop", "raise"])
 def test_u7_observers_see_conflicts(case: Case, on_conflict: str) -> None:
     """U-7: an observer with a method `conflict` is called for each push that was dropped."""
-    watching = Watching()
+    watching = WatchingPushes()
     case.app.observers.append(watching)
     waits(case)
     try:
@@ -275,7 +226,7 @@ def test_u7_observers_see_conflicts(case: Case, on_conflict: str) -> None:
         assert "raise" == on_conflict
     case.push(unless="waiting", on_conflict="replace")
 
-    assert [(case.worker.queue_name, "waiting")] == watching.conflicts
+    assert [(case.worker.queue_name, 7, "waiting")] == watching.conflicts
 
 
 def test_a_dropped_push_leaves_nothing(case: Case) -> None:
