@@ -1,6 +1,6 @@
 """The exceptions that an app meets, and the base of all others; the docstring of a class is its default message."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from inspect import cleandoc
 from typing import Any
 
@@ -71,13 +71,13 @@ class Conflict(LowkiqError):
     `results`: a `Pushed` for each job of the call.
     """
 
-    def __init__(self, positions: Sequence[int], results: Sequence[Any]) -> None:
-        first = results[positions[0]]
-        count = f" ({len(positions):,} jobs of the call)" if len(positions) > 1 else ""
-        super().__init__(f"The job {first.id!r} was dropped, as its id has work: {first.dropped}{count}.")
+    def __init__(
+        self, message: str | None = None, *, positions: Iterable[int] = (), results: Iterable[Any] = ()
+    ) -> None:
+        super().__init__(message)
         self.positions = [*positions]
-        self.written = [position for position, pushed in enumerate(results) if not pushed.dropped]
         self.results = [*results]
+        self.written = [position for position, pushed in enumerate(self.results) if not pushed.dropped]
 
 
 class QueueMismatch(LowkiqError):

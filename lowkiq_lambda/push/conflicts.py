@@ -1,4 +1,4 @@
-"""Pushes that were dropped, as their id had work: who is called, and what is raised."""
+"""Jobs that were dropped, as their id had work: calls the functions and observers of the app, or raises."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,10 @@ def raise_conflicts(worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]
     """Raise Conflict if a job that was dropped asks for it."""
     raising = [position for position, _, _, unique in _dropped(worker, jobs, results) if unique.on_conflict == "raise"]
     if raising:
-        raise Conflict(raising, results)
+        first = results[raising[0]]
+        more = f" ({len(raising):,} jobs of the call)" if len(raising) > 1 else ""
+        text = f"The job {first.id!r} was dropped, as its id has work: {first.dropped}{more}."
+        raise Conflict(text, positions=raising, results=results)
 
 
 def refuse_functions(jobs: Sequence[Mapping[str, Any]]) -> None:

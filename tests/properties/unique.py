@@ -24,7 +24,7 @@ POLICY_OF: Final = {'"x"': ("busy", "drop"), '"y"': ("waiting", "replace")}
 UniqueJob: TypeAlias = tuple[str, str, float | None, float | None, float | None, tuple[str, str]]
 
 
-class Answer(NamedTuple):
+class PushAnswer(NamedTuple):
     """What a push says of one job."""
 
     merged: bool
@@ -35,16 +35,16 @@ class Answer(NamedTuple):
 class UniqueModel(JournalledModel):
     """A shard with such pushes."""
 
-    def push_unless(self, jobs: Sequence[tuple[NewJob, str, str]]) -> list[Answer]:
+    def push_unless(self, jobs: Sequence[tuple[NewJob, str, str]]) -> list[PushAnswer]:
         """Each job with `unless` and `on_conflict`."""
-        default, first, answers = max(self.now, self.last_default), self.arrival, list[Answer]()
+        default, first, answers = max(self.now, self.last_default), self.arrival, list[PushAnswer]()
         for number, (new, unless, on_conflict) in enumerate(jobs, first + 1):
             if new.score is None:
                 self.last_default = default
             reason = self.conflict(new.id, unless, on_conflict)
             waiting = self.waiting.get(new.id)
             if reason:
-                answers.append(Answer(merged=False, due_at=waiting.due_at if waiting else self.now, dropped=reason))
+                answers.append(PushAnswer(merged=False, due_at=waiting.due_at if waiting else self.now, dropped=reason))
                 continue
             entry = Entry(default if new.score is None else new.score, number, new.payload)
             if waiting and on_conflict == "replace" and not self.is_over(new.id):
@@ -53,7 +53,7 @@ class UniqueModel(JournalledModel):
             else:
                 self.expires(entry, new.expires_at)
                 self._put(new.id, [entry], self.now if new.due_at is None else new.due_at)
-            answers.append(Answer(merged=waiting is not None, due_at=self.waiting[new.id].due_at, dropped=""))
+            answers.append(PushAnswer(merged=waiting is not None, due_at=self.waiting[new.id].due_at, dropped=""))
         self.arrival = first + len(jobs)
         return answers
 
@@ -128,7 +128,7 @@ class UniqueMachine(JournalledMachine):
         for (_, unless, on_conflict), answer in zip(jobs, expected, strict=True):
             if unless:
                 self.policies[answer.dropped or (on_conflict if answer.merged else "stored")] += 1
-        assert expected == [Answer(one.merged, one.due_at, one.dropped) for one in pushed]
+        assert expected == [PushAnswer(one.merged, one.due_at, one.dropped) for one in pushed]
         # What was sent in several calls cannot be sent again as one.
         if twice and len({job.id for job, *_ in jobs}) == len(jobs):
             self.shard.backend.push_again()
