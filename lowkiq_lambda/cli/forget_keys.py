@@ -68,7 +68,7 @@ def forget_keys(
     reason = act.reason_if_agreed(question, len(ids), json=json)
     if reason is None:
         return NOT_APPLIED
-    forgotten = forget(named_queue.operate, ids, key or "")
+    forgotten = forget(named_queue.operate.reader, ids, key or "")
     note(named_queue.app, named_queue.name, FORGET_KEYS, selected(ids) if ids else "all keys", forgotten, reason)
     if json:
         write_json(ForgottenKeys(queue=named_queue.name, forgotten=forgotten))

@@ -26,6 +26,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "run-now": lambda queue, _: [["run-now", queue, "--all"]],
     "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
     "cancel": lambda queue, _: [["cancel", queue, "later"]],
+    "forget-keys": lambda queue, _: [["forget-keys", queue, "later"], ["forget-keys", queue, "--all"]],
     "pause": lambda queue, _: [["pause", queue], ["pause", queue, "--id", "later"]],
     "resume": lambda queue, _: [["resume", queue], ["resume", queue, "--id", "later"]],
     "reshard": lambda queue, _: [

@@ -188,7 +188,7 @@ def forget_keys(context: RequestContext, params: ForgetKeys) -> ForgottenKeys:
     if bool(params.ids) == params.all or (params.all and params.key):
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", "Give ids, with or without a key, or all: one of the two.")
     need_reason(params.reason, len(params.ids))
-    forgotten = forget(queue, params.ids, params.key)
+    forgotten = forget(queue.reader, params.ids, params.key)
     activity.note(context, FORGET_KEYS, params.queue, selected(params.ids) if params.ids else "all keys", forgotten)
     return ForgottenKeys(queue=params.queue, forgotten=forgotten)
 

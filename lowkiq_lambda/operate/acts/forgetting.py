@@ -1,7 +1,7 @@
 """Deletes records of pushes, of done jobs and of runs in a queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
@@ -11,9 +11,6 @@ from lowkiq_lambda.store.shard.chunks import id_digest, key_digest
 from lowkiq_lambda.store.shard.keys import MARKS, RECEIPTS, RUNS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 FORGET_KEYS: Final = "forget keys"
 """The act in the activity."""
@@ -71,11 +68,11 @@ def forget_all_keys(reader: ShardReader) -> int:
     return sum(_call(reader, "forget_keys", shard.using((RECEIPTS,)), [""]).forgotten for shard in reader.shards)
 
 
-def forget(queue: "QueueOperations", ids: Sequence[str], key: str) -> int:
+def forget(reader: ShardReader, ids: Sequence[str], key: str) -> int:
     """Forget all keys of the queue; of these ids, if there are any; or this one of each. How many were remembered."""
     if not ids:
-        return queue.forget_all_keys()
-    return queue.forget_keys([(job_id, key) for job_id in ids]) if key else queue.forget_keys(ids=ids)
+        return forget_all_keys(reader)
+    return forget_keys(reader, [(job_id, key) for job_id in ids]) if key else forget_keys_of(reader, ids)
 
 
 def forget_marks(reader: ShardReader, ids: Iterable[object]) -> int:
