@@ -100,7 +100,6 @@ class SqsInbox:
 
     def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         jobs, config = [*jobs], _app_of(worker).config
-        refuse_functions(jobs)
         checker = Checker(
             worker.shards_count,
             config.dump_payload,
@@ -115,6 +114,7 @@ class SqsInbox:
         return self._send(worker, jobs)
 
     def _send(self, worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+        refuse_functions(jobs)
         taken, unknown = set[int](), list[int]()
         parts = parts_of(worker, jobs, _app_of(worker).config)
         error: Exception | None = None

@@ -145,6 +145,21 @@ def test_a_key_counts_through_the_outbox(shop: OrderShop) -> None:
     assert {"7": [1]} == shop.payloads
 
 
+def test_a_push_through_the_outbox_asks_when_it_is_pushed(shop: OrderShop) -> None:
+    """It is dropped if its id has work then; what cannot be kept in a row is refused in the transaction."""
+    shop.app.push(shop.worker, "7", "old", delay=60)
+    shop.push(
+        {"id": "7", "payload": "dropped", "unless": "busy", "on_conflict": "raise"},
+        {"id": "8", "payload": "stored", "unless": "busy"},
+    )
+    assert 1 == shop.outbox.sweep()
+    (waiting,) = shop.app.operate(shop.worker).waiting.fetch(["7"])
+    assert (["old"], 0) == ([payload for payload, _ in waiting.payloads], shop.rows)
+
+    with pytest.raises(JobError, match="another process pushes this job later"):
+        shop.push({"id": "7", "on_conflict": print})
+
+
 def test_headers_travel_through_the_outbox(shop: OrderShop) -> None:
     """What the job was given in the transaction is told to its handler: traces go on behind the outbox.
 

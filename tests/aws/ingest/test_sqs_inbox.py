@@ -91,6 +91,20 @@ def test_jobs_come_to_their_queue_in_order(ingest: IngestFunction, either: Inbox
     assert {"a": [0, 2, 4], "b": [1, 5], "c": [3]} == ingest.payloads()
 
 
+def test_a_job_asks_when_it_is_pushed(ingest: IngestFunction, fifo: InboxQueue) -> None:
+    """It is dropped if its id has work then, which is no failure of its message."""
+    ingest.worker.push("a", "old")
+    fifo.inbox.push_many(
+        ingest.worker,
+        [{"id": name, "payload": "new", "unless": "busy", "on_conflict": "raise"} for name in ("a", "b")],
+    )
+
+    assert {"batchItemFailures": []} == ingest(fifo.event())
+    assert {"a": ["old"], "b": ["new"]} == ingest.payloads()
+    with pytest.raises(JobError, match="another process pushes this job later"):
+        fifo.inbox.push(ingest.worker, "a", on_conflict=print)
+
+
 def test_each_id_is_a_group_of_its_own(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """Whatever an id is made of: the group is a digest of queue and id, the same with each call."""
     ids = ["a", "день ￿￾\x00\n", "x" * 5_000]
