@@ -1,6 +1,6 @@
 """The life of a shard, step by step: it calls every script that writes, at the same times in each run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -9,7 +9,7 @@ import msgspec
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.operate.acts.editing import Edited, edit
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, REQUESTS, UNDO, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, REQUESTS, UNDO, UNIQUE, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.nodes import GivenTime
@@ -95,8 +95,12 @@ class ShardLife:
         yield self._push(("a", 1), ("a", 2), ("b", 1), ("c", 1), ("a", 1), ("d", 1, later))
 
     def waking(self) -> Iterator[Step]:
-        """Somebody is about to start a drain, gives it up, and is followed by another."""
+        """Somebody is about to start a drain, gives it up, and is followed by another; pushes meet what waits."""
         yield Step("wake", self._wake)
+        unless = self._given(
+            ({"id": "a", "payload": 9, "unless": "busy"}, {"id": "d", "payload": 1, "on_conflict": "replace"})
+        )
+        yield Step("enqueue", lambda: self.holders.push(unless), (UNIQUE,), needs_room=True)
         yield Step("unwake", lambda: unwake(self.holders.backend, self._nonce, [self._shard], RETRY_FOR))
         yield Step("wake", self._wake)
 
@@ -211,12 +215,16 @@ class ShardLife:
 
     def _push(self, *jobs: tuple[Any, ...]) -> Step:
         fields = ("id", "payload", "due_at")
-        given = [dict(zip(fields, job, strict=False)) for job in jobs]
+        given = self._given([dict(zip(fields, job, strict=False)) for job in jobs])
+        return Step("enqueue", lambda: self.holders.push(given), needs_room=True)
+
+    def _given(self, given: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        """The jobs, with what the shard is to have of each."""
         if HEADERS in self._shard.features:
             given = [{**job, "headers": {"number": str(number)}} for number, job in enumerate(given)]
         if EXPIRY in self._shard.features:
             given = [{**job, "expires_in": LASTING} for job in given]
-        return Step("enqueue", lambda: self.holders.push(given), needs_room=True)
+        return given
 
     def _take(self, limits: ClaimLimits = LIMITS) -> Step:
         self._holder = self.holders.new()

@@ -20,7 +20,7 @@ from tests.kit.examples import mostly_nightly
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 80
+STEPS = 81
 
 
 def nothing(_number: int, _step: Step) -> None:

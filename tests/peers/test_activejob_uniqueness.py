@@ -67,7 +67,7 @@ def test_an_action_that_is_not_known_is_refused() -> None:
 def test_a_subclass_inherits_what_its_parent_says(app: Lowkiq, queue_name: str) -> None:
     """Peer: active_job_patch/unique_spec.rb, "preserves lock_options for inherited classes"."""
     parent = declare(app, f"{queue_name}-1", Notes(), unique=Unique("busy"))
-    child = app.worker(type("Child", (parent,), {"queue_name": f"{queue_name}-2"}))
+    child: type[Worker] = app.worker(type("Child", (parent,), {"queue_name": f"{queue_name}-2"}))
     child.push(7, "a")
 
     assert ("waiting", None) == (child.push(7, "b").dropped, Worker.unique)
