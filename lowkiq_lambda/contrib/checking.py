@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[str, Any]], now: float) -> list[NewJob]:
     """The jobs as the store would take them at this time (Unix seconds), in order. Asks no server; raises JobError."""
     config, jobs = app.config, [*jobs]
-    refuse_functions(jobs)
     checker = Checker(
         worker.shards_count,
         config.dump_payload,
@@ -29,6 +28,7 @@ def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[
         unique=worker.unique,
     )
     by_shard = checker.check_all(jobs).by_shard
+    refuse_functions(jobs)
     return sorted((new for shard in by_shard.values() for new in shard), key=lambda new: new.position)
 
 

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.declare.worker import Worker
@@ -58,10 +59,8 @@ class PushClient:
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         checked = self._checker.check_all(jobs)
         waves = waves_of(self.shards, checked.by_shard, checked.features)
-        results = self.pusher.push(waves, len(jobs)) if waves else []
-        if UNIQUE in checked.features:
-            self.call_on_conflict(jobs, results)
-        return results
+        look_at = partial(self.call_on_conflict, jobs) if UNIQUE in checked.features else None
+        return self.pusher.push(waves, len(jobs), look_at) if waves else []
 
     def call_on_conflict(self, jobs: Sequence[Mapping[str, Any]], results: Sequence[Pushed | None]) -> None:
         """Call the functions and the observers of jobs that were dropped, as their id had work."""

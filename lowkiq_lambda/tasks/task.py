@@ -10,6 +10,7 @@ from msgspec import UNSET
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, one_job, worker_of
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
+from lowkiq_lambda.push.pushes import raise_conflicts
 from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
@@ -62,9 +63,10 @@ class Task:
         numbers = range(last - len(listed) + 1, last + 1)
         items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
         # A job that waited in this process would be no item yet: the task could be complete without it.
-        return self._operations.core.pushes.push_or_raise(
-            worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
-        )
+        tracked = [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
+        pushed = self._operations.core.pushes.push_or_raise(worker, tracked)
+        raise_conflicts(queue.worker, tracked, pushed)
+        return pushed
 
     def push(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Debounce, DeclarationError, Job, JobError, Lowkiq, PushInterrupted, Unique
+from lowkiq_lambda import Conflict, Debounce, DeclarationError, Job, JobError, Lowkiq, PushInterrupted, Unique
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
@@ -14,7 +14,7 @@ from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind, look
 from tests.kit.moving import HandMade
-from tests.kit.servers import FaultProxy, Server
+from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.tracking import Item, TaskOfTests
 from tests.kit.workers import declare
 
@@ -65,6 +65,35 @@ def test_a_task_whose_only_item_is_dropped_is_complete(app: Lowkiq, queue_name: 
         task.push(worker, 1, "new", unless="waiting")
 
     assert (1, 1) == (task.progress().total, task.progress().counts["merged"])
+
+
+def test_a_task_may_raise(app: Lowkiq, queue_name: str) -> None:
+    """After the call: its other items are written."""
+    worker = declare(app, queue_name, Notes())
+    worker.push(1, "old")
+
+    with app.task("some") as task, pytest.raises(Conflict) as caught:
+        task.push_many(worker, [{"id": id_, "unless": "waiting", "on_conflict": "raise"} for id_ in (1, 2)])
+
+    assert ([0], [1]) == (caught.value.positions, caught.value.written)
+    progress = task.progress()
+    assert (2, 1, 1) == (progress.total, progress.counts["merged"], progress.counts["enqueued"])
+
+
+def test_a_push_that_breaks_off_calls_for_what_was_dropped(
+    make_server: MakeServer, make_app: MakeApp, queue_name: str
+) -> None:
+    """Its call is not made again for those jobs, so nobody else would hear of them."""
+    calls: list[object] = []
+    app = make_app(redis_url=make_server(maxmemory="12mb").url)
+    worker = declare(app, queue_name, Notes())
+    worker.push("a", "old")
+    dropped = {"id": "a", "unless": "busy", "on_conflict": lambda job, _pushed: calls.append(job["id"])}
+
+    with pytest.raises(PushInterrupted) as caught:
+        worker.push_many([dropped, *({"id": n, "payload": "x" * 10_000} for n in range(2_000))])
+
+    assert (["a"], 0) == (calls, caught.value.written[0])
 
 
 def test_a_dropped_push_does_not_put_a_debounced_id_off(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -101,10 +101,20 @@ class Pusher:
         """The server's time of this process's last push to the ids of the shard; 0 before the first."""
         return self.written_at.get(shard, self._written_before)
 
-    def push(self, waves: Sequence[Sequence[Chunk]], count: int) -> list[Pushed]:
-        """The result of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
+    def push(
+        self,
+        waves: Sequence[Sequence[Chunk]],
+        count: int,
+        look_at: Callable[[Sequence[Pushed | None]], object] | None = None,
+    ) -> list[Pushed]:
+        """The result of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted.
+
+        `look_at` gets the results, also if some of the jobs could not be written.
+        """
         results: list[Pushed | None] = [None] * count
         unwritten = self.write(waves, results, self._retry_for)
+        if look_at:
+            look_at(results)
         if unwritten.errors:
             raise unwritten.interrupted(results)
         return [result for result in results if result is not None]
