@@ -71,7 +71,7 @@ class Wheel(BuildHookInterface[Any]):
 
 def _changed(root: Path, modules: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
     """What the wheel has at which place."""
-    bundles = run_path(str(root / _PACKAGE / "stack" / "packaging" / "bundles.py"))
+    bundles = run_path(str(root / _PACKAGE / "stack" / "bundles.py"))
     bundled: Callable[..., str] = bundles["bundled"]
     for path in modules:
         place = path.relative_to(root / _PACKAGE).as_posix()

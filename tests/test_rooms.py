@@ -17,7 +17,6 @@ FULL: Final = 60
 """Lines of a module that may have a single importer: a smaller one is a part of that importer's idea."""
 SMALL_FOR_A_REASON: Final = {
     "aws.collector": "it acts when it is imported, before the other imports of a function",
-    "dashboard.template_build": "the builder runs it by its path, on machines without the package's other needs",
     "declare.declared_times": "imported lazily: few workers have jobs that expire, or runs with a limit",
     "engine.overdue": "imported lazily: few queues have jobs that expire",
     "jobs.pydantic_schema": "Pydantic asks for it, where there is one",

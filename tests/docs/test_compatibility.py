@@ -5,7 +5,7 @@ from importlib import import_module
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from tests.docs.listed import listed, members
+from tests.kit.public_names import listed, members
 
 
 def test_the_page_lists_exactly_what_is_public() -> None:

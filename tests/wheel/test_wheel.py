@@ -17,7 +17,7 @@ import pytest
 
 import lowkiq_lambda
 from lowkiq_lambda.dashboard.template_build import TEMPLATES
-from lowkiq_lambda.stack.packaging.bundles import FOLDERS
+from lowkiq_lambda.stack.bundles import FOLDERS
 from lowkiq_lambda.store.shard.keys import FEATURES
 from lowkiq_lambda.store.shard.scripts import Linker
 from tests.kit.installed import build_wheel

@@ -23,7 +23,7 @@ from lowkiq_lambda.dashboard.api.openapi import description
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from tests.docs.listed import DOCS, listed, members
+from tests.kit.public_names import DOCS, listed, members
 
 _NAMED: Final = re.compile(r"^from (lowkiq_lambda[\w.]*) import (.+)$|^::: (lowkiq_lambda[a-z_.]*\.\w+)$", re.MULTILINE)
 

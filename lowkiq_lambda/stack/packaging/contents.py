@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.base import target as built_for
-from lowkiq_lambda.stack.packaging.bundles import bundle
+from lowkiq_lambda.stack.bundles import bundle
 from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
 
 NEVER_PACKED: Final = (".*", "__pycache__", "*.py[cod]")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.stack.packaging.bundles import STACK
+from lowkiq_lambda.stack.bundles import STACK
 
 _HEADER: Final = """\
 # Do not edit: this file belongs to lowkiq_lambda, and `lowkiq upgrade` replaces it.

@@ -185,7 +185,7 @@ class Linker:
 
     @cached_property
     def _bundle(self) -> dict[str, str]:
-        """The texts by their paths, where a package has them in one file (stack/packaging/bundles.py)."""
+        """The texts by their paths, where a package has them in one file (stack/bundles.py)."""
         bundle = self._root.with_name(f"{self._root.name}.json")
         return msgspec.json.decode(bundle.read_bytes(), type=dict[str, str]) if bundle.exists() else {}
 
