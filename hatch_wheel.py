@@ -24,6 +24,7 @@ _TEXT_OR_COMMENT: Final = re.compile(
 INTERNAL: Final[Mapping[str, Sequence[str]]] = {
     "aws": ["sqs_inbox"],
     "base": ["clock", "error"],
+    "contrib/otel": ["instrumenting"],
     "dashboard": ["__init__", "api/", "app", "moving", "saved_views", "security/", "tasks_api"],
     "declare": ["duty", "error_rules", "ingest", "worker"],
     "duties": ["runner"],
@@ -39,6 +40,7 @@ INTERNAL: Final[Mapping[str, Sequence[str]]] = {
     "push": ["remote"],
     "reshard": ["resharding"],
     "schedules": ["cron", "entry", "misfire", "records", "schedules", "times", "waves"],
+    "settings": ["aws", "config", "protocols"],
     "stack": [],
     "store": ["shard/duty_claims", "shard/entries"],
     "tasks": ["task", "views"],
