@@ -100,6 +100,8 @@ def progress_words(progress: ProgressView) -> str:
     '61,204 of 100,000 items, 3 interruptions (last: out of time), 0 s of work'
     >>> progress_words(ProgressView(cursor=1, items=1, interruptions=1, failures=2, seconds=212.0, reason="paused"))
     '1 item, 1 interruption (paused), 2 failures, 3m 32s of work'
+    >>> progress_words(ProgressView(cursor=1, items=9, seconds=60.0, fraction=0.75))
+    '9 items, 1m of work, about 20 s left'
     """
     if progress.is_unreadable:
         return UNREADABLE
@@ -111,7 +113,10 @@ def progress_words(progress: ProgressView) -> str:
         )
     if progress.failures:
         parts.append(_many(progress.failures, "failure"))
-    return ", ".join([*parts, f"{duration(progress.seconds)} of work"])
+    parts.append(f"{duration(progress.seconds)} of work")
+    if progress.seconds_left is not None:
+        parts.append(f"about {duration(progress.seconds_left)} left")
+    return ", ".join(parts)
 
 
 def _items(progress: ProgressView) -> str:

@@ -12,7 +12,7 @@ from lowkiq_lambda.jobs.retry import MAX_DELAY, safe_delay
 
 logger = logging.getLogger(__name__)
 
-LEAST: Final = {"expires_in": 1.0, "retry_for": 1.0, "max_run_time": 0.001}
+LEAST: Final = {"expires_in": 1.0, "retry_for": 1.0, "max_run_time": 0.001, "resume_in": 0.0}
 _EXPIRED: Final = ("discard", "kill")
 
 
@@ -20,7 +20,7 @@ def check_times(worker: type[Worker[Any]], name: str) -> None:
     """Refuses, with DeclarationError, times that cannot be; warns of a `retry_for` within which nothing is retried."""
     for field in TIMES:
         if getattr(worker, field) is not None:
-            _check_time(name, field, getattr(worker, field))
+            check_time(name, field, getattr(worker, field))
     if worker.expired not in _EXPIRED:
         raise DeclarationError(f"{name}.expired must be one of {', '.join(_EXPIRED)}, not {worker.expired!r}.")
     items: object = worker.max_run_items
@@ -38,7 +38,8 @@ def check_times(worker: type[Worker[Any]], name: str) -> None:
         _warn_of_short(worker, name, in_seconds(worker.retry_for))
 
 
-def _check_time(name: str, field: str, value: object) -> None:
+def check_time(name: str, field: str, value: object) -> None:
+    """Refuses, with DeclarationError, what is no time, or a shorter one than the field may have."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not is_number(seconds) or not isinstance(seconds, int | float) or not LEAST[field] <= seconds <= MAX_DELAY:
         least = f"{LEAST[field]:g}"

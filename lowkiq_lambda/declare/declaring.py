@@ -292,6 +292,10 @@ def _check_cursor_fields(worker: type[Worker[Any]], name: str) -> None:
     turn: object = worker.turn
     if not is_number(turn) or not 0 <= worker.turn <= LONGEST_TURN:
         raise DeclarationError(f"{name}.turn must be a number from 0 to {LONGEST_TURN:,} seconds, not {turn!r}.")
+    if worker.resume_in:
+        from lowkiq_lambda.declare.declared_times import check_time  # noqa: PLC0415 - imported lazily: cold start
+
+        check_time(name, "resume_in", worker.resume_in)
     if hasattr(worker, "upgrade_cursor"):
         _check_function(worker, "upgrade_cursor", "cursor", "version")
 

@@ -231,6 +231,11 @@ class Worker(Pushable[Q]):
     """How many payloads of one id a handler gets at most, the oldest first; 0 for no limit of its own."""
     turn: ClassVar[float] = 5.0
     """Seconds after which a `perform_job` with a cursor makes way for other jobs, if any wait."""
+    resume_in: ClassVar["float | timedelta"] = 0.0
+    """Seconds until a `perform_job` with a cursor goes on after a stop; 0: at once, behind the other due ids.
+
+    A `Later` that it raises has its own.
+    """
     cursor_version: ClassVar[int] = 1
     """Stored with each cursor. For a cursor of another version, `upgrade_cursor(self, cursor, version)` is called."""
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.headers import Headers
     from lowkiq_lambda.jobs.progress import JobProgress
 
+
+T = TypeVar("T")
+C = TypeVar("C")
 
 _NONE: Final = frozenset[str]()
 MOST_ITEMS: Final = 2**53
@@ -114,6 +117,23 @@ class BatchJob(Generic[P]):
             raise ValueError(f"expect: the number of items must be a whole number from 0 to 2**53, not {total!r}")
         if self.iteration is not None:
             self.iteration.progress.total = total
+
+    @property
+    def is_first_run(self) -> bool:
+        """Whether no run of the job has ended or saved its progress before, so that it may begin what it does once.
+
+        A job that asks keeps its progress at each throttle, failure and stop, even without a cursor. After a death
+        before the first save the answer is True again. Only a job with a cursor has several runs: of others it is True.
+        """
+        return self.iteration is None or self.iteration.ask_first()
+
+    def follow(self, loop: Iterable[tuple[T, C]]) -> Iterator[tuple[T, C]]:
+        """The pairs of a loop of `lowkiq_lambda.iterate`, so that people see how far the job is, and how long it takes.
+
+        The first run sets the number of items that the job expects, as `expect` does: of a query by one COUNT, unless
+        the loop has `count=False`. For a loop with a size in bytes, `progress.fraction` is set.
+        """
+        return iter(loop) if self.iteration is None else self.iteration.follow(loop)
 
     @property
     def token(self) -> int:

@@ -103,7 +103,7 @@ async def _in_time(worker: Worker, call: Awaitable[object]) -> object:
 async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], Coroutine[Any, Any, object]] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        returned(await _in_time(worker, AwaitedInParentAlone(perform_job(batch.job(job_id)))))
+        returned(await _in_time(worker, AwaitedInParentAlone(perform_job(batch.job(job_id)))), worker)
     except Later as later:
         batch.put_off(job_id, later)
     except Rejected as failed:

@@ -1,13 +1,14 @@
 """Runs a `perform_job` that is a generator, item by item, and keeps what it yields: its cursor. Needs no Redis."""
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.base.error_text import cut
 from lowkiq_lambda.base.errors import CursorError, HandlerError, JobError
 from lowkiq_lambda.base.forks import InParentAlone, end_child_of, this_process
+from lowkiq_lambda.declare.worker import in_seconds
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.jobs.progress import JobProgress, load_progress
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
 
+T = TypeVar("T")
+C = TypeVar("C")
+
 MAX_CURSOR_BYTES: Final = 65_536
 """Of a cursor as JSON: it is written again and again."""
 LONGEST_REASON: Final = 200
 """Characters of a reason that are kept."""
 _END: Final = object()
+_MARKED: Final = b'"~"'
+"""What the JSON of a cursor has that holds a value of a type that JSON lacks."""
 _ENDS_OF_TURNS: Final = ("turn over", "run time over", "run items over")
 
 
@@ -37,6 +43,14 @@ class Iteration:
         """Whether the cursor had changed since that was last taken note of, when this run ended before the job."""
         self.is_stopped = False
         """Whether it was stopped at an item, and not by itself."""
+        self.is_resumed = False
+        """Whether an earlier delivery of it has left its progress."""
+        self.is_first = True
+        """Whether nothing of an earlier run was kept, and none has ended in this batch."""
+        self._keeps_start = False
+        """Whether its progress is kept even without a cursor."""
+        self.items_before = progress.items
+        """Those of earlier deliveries."""
 
     @classmethod
     def of(cls, delivery: Delivery) -> "Iteration":
@@ -45,14 +59,38 @@ class Iteration:
             progress = load_progress(delivery.progress)
         except msgspec.MsgspecError as error:
             raise CursorError(f"The cursor of the job cannot be read: {error}.") from error
-        if not delivery.progress:
+        iteration = cls(progress)
+        if delivery.progress:
+            iteration.is_resumed = iteration.is_kept = True
+            iteration.is_first = False
+        else:
             progress.due_at = delivery.due_at
-        return cls(progress)
+        return iteration
+
+    def ask_first(self) -> bool:
+        """Whether this is the first run; then it will be known that it was."""
+        self._keeps_start = True
+        return self.is_first
+
+    def follow(self, loop: Iterable[tuple[T, C]]) -> Iterator[tuple[T, C]]:
+        """The pairs of the loop; before each it is noted how much is done."""
+        progress = self.progress
+        if progress.total is None and (total := getattr(loop, "total", None)) is not None:
+            progress.total = progress.items + total - getattr(loop, "position", 0)
+        pairs = iter(loop)
+        while True:
+            if progress.total is None:
+                progress.measured = getattr(loop, "fraction", None)
+            try:
+                pair = next(pairs)
+            except StopIteration:
+                return
+            yield pair
 
     @property
     def cursor(self) -> Any:  # noqa: ANN401 - any JSON
         """As it was yielded last; a value of its own each time."""
-        return None if self.progress.cursor is None else load_json(self.progress.cursor)
+        return None if self.progress.cursor is None else load_cursor(self.progress.cursor)
 
     @property
     def has_advanced(self) -> bool:
@@ -97,7 +135,8 @@ class Iteration:
             progress.interruptions += 1
             # A lone surrogate, such as a file's name has, cannot be stored.
             progress.reason = cut(reason.encode(errors="backslashreplace").decode(), LONGEST_REASON)
-        return progress.dump() if self.is_kept or progress.cursor is not None else None
+        is_kept = self.is_kept or self._keeps_start or progress.cursor is not None
+        return progress.dump() if is_kept else None
 
 
 AfterItem: TypeAlias = Callable[[Iteration], str | None]
@@ -167,23 +206,48 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
         reason = iterate(worker, batch.job(job_id), iteration, run.after_item)
     finally:
         run.end(iteration)
+        iteration.is_first = False
     if reason:
         iteration.is_stopped = True
         # Without waiting jobs it would begin anew at once, as often as a turn ends before its cursor has moved.
         is_idle = reason in _ENDS_OF_TURNS and not iteration.has_advanced
-        raise Later(max(0.0, SHORTEST_DELAY + ran_before - iteration.progress.seconds) if is_idle else 0, reason)
+        rest = SHORTEST_DELAY + ran_before - iteration.progress.seconds if is_idle else 0.0
+        raise Later(max(in_seconds(worker.resume_in), rest), reason)
+
+
+def load_cursor(dumped: bytes) -> Any:  # noqa: ANN401 - any JSON, and types that it lacks
+    """The cursor that was dumped."""
+    cursor = load_json(dumped)
+    if _MARKED not in dumped:
+        return cursor
+    from lowkiq_lambda.jobs.typed_cursor import typed  # noqa: PLC0415 - few cursors have such values
+
+    return typed(cursor)
 
 
 def dump_cursor(cursor: object) -> bytes:
-    """As it is kept. Raises CursorError, naming the path, for what JSON cannot represent, or what is too long."""
+    """As it is kept. Raises CursorError, naming the path, for what has no form, or what is too long."""
     try:
         dumped = dump_json(cursor)
-    except JobError as error:
-        reason = str(error.reason)
-        subject = "it " * reason.startswith(("is ", "cannot "))
-        raise CursorError(f"The cursor cannot be kept: {subject}{reason}.") from None
+    except JobError:
+        dumped = b""
+    if not dumped or _MARKED in dumped:
+        dumped = _dump_typed(cursor)
     if len(dumped) > MAX_CURSOR_BYTES:
         raise CursorError(
             f"The cursor cannot be kept: it has {len(dumped):,} bytes; at most {MAX_CURSOR_BYTES:,} are allowed."
         )
     return dumped
+
+
+def _dump_typed(cursor: object) -> bytes:
+    from lowkiq_lambda.jobs.typed_cursor import plain  # noqa: PLC0415 - few cursors have such values
+
+    try:
+        return dump_json(plain(cursor))
+    except JobError as error:
+        reason = str(error.reason)
+        subject = "it " * reason.startswith(("is ", "cannot "))
+        raise CursorError(f"The cursor cannot be kept: {subject}{reason}.") from None
+    except RecursionError:
+        raise CursorError("The cursor cannot be kept: it is nested too deeply.") from None

@@ -17,7 +17,7 @@ from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery, Outcome
-from lowkiq_lambda.settings.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import CursorRun, SettledEvent
 from lowkiq_lambda.store.shard.history import SAMPLES
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
@@ -205,7 +205,7 @@ class LeasedShard:
             pending.cancel(self._cancelled)
             self._cancelled = set()
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
-        self._count(pending.counts(), pending.named)
+        self._count(pending.counts(), pending.named, pending.cursor_runs)
         if pending.dead:
             self.settings.after_death(pending.dead)
         self.has_expiries = self.has_expiries or (claim is not None and claim.expires)
@@ -248,7 +248,12 @@ class LeasedShard:
             crashed = self.session.crashed
             self.settings.after_death([Death(job_id, entry, crashed, "crashed") for job_id, entry in acquired.dead])
 
-    def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
+    def _count(
+        self,
+        counts: Counter[str],
+        name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]],
+        name_cursor_runs: Callable[[], Mapping[str, CursorRun]] = dict,
+    ) -> None:
         """Take in what Redis has just acknowledged."""
         counts = +counts
         self.counts += counts
@@ -262,6 +267,7 @@ class LeasedShard:
                 took=self._took,
                 waited=self._waited,
                 name_outcomes=name_outcomes,
+                name_cursor_runs=name_cursor_runs,
             )
             self.settings.after_settling(event)
         self._took, self._waited, self._sampled, self._computed = [], [], 0.0, 0.0

@@ -13,6 +13,7 @@ from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.jobs.job import PLACE, Delivery, Outcome
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of
+from lowkiq_lambda.settings.protocols import CursorRun
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class PendingOutcomes:
         """What has failed for the last time."""
         self.begins_expiry = False
         """Whether a retry gives its payload an expiry."""
+        self._iterations: Mapping[str, Iteration] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -64,6 +66,8 @@ class PendingOutcomes:
         """Note what came of a batch, by id."""
         if result.notes:
             self._note(result.notes)
+        if result.iterations:
+            self._iterations = {**self._iterations, **result.iterations}
         if result.failed or result.unattributed or result.returned or result.later or result.rejected:
             self._add_each(batch, result, now())
             return
@@ -116,6 +120,13 @@ class PendingOutcomes:
                 yield job_id, outcome
         for job_id in self._done:
             yield job_id, "done"
+
+    def cursor_runs(self) -> dict[str, CursorRun]:
+        """The runs of jobs with a cursor."""
+        return {
+            job_id: CursorRun(each.is_resumed, each.progress.items - each.items_before, each.progress)
+            for job_id, each in self._iterations.items()
+        }
 
     def performed(self) -> list[str]:
         """The ids that would be performed again if their outcomes were not written."""

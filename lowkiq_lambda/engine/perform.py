@@ -1,6 +1,5 @@
 """One batch through decoding, middlewares and the handler, to what came of each of its ids."""
 
-import inspect
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -309,7 +308,7 @@ class HandlerCall(msgspec.Struct, eq=False):
             for job_id in batch.jobs_to_run():
                 try:
                     if self.iterate is None:
-                        returned(worker.perform_job(batch.job(job_id)))  # type: ignore[attr-defined]  # checked at declaration
+                        returned(worker.perform_job(batch.job(job_id)), worker)  # type: ignore[attr-defined]  # checked at declaration
                     else:
                         self.iterate(worker, batch, job_id)
                 except BaseException as error:
@@ -338,17 +337,11 @@ def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> No
     batch.fail(job_id, error)
 
 
-def returned(result: object) -> object:
-    """The handler's result, unless its work has not been done yet."""
+def returned(result: object, job_of: Worker | None = None) -> object:
+    """The handler's result, unless its work has not been done yet. `job_of`: it is that of a `perform_job`."""
     if result is None:
         return None
-    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
-        kind = type(result).__name__
-        if inspect.iscoroutine(result) or inspect.isgenerator(result):
-            result.close()
-        wrong = f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
-        hint = " Write async def, and await what it returns." if inspect.iscoroutine(result) else ""
-        if inspect.isgenerator(result):
-            hint = " If perform_job yields, put functools.wraps into its decorator."
-        raise HandlerError(wrong + hint)
+    from lowkiq_lambda.engine.results import check_result  # noqa: PLC0415 - few handlers return anything
+
+    check_result(result, job_of)
     return result

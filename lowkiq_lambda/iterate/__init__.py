@@ -7,12 +7,17 @@ plain iterators: they compose, and nothing in the engine knows of them.
 from lowkiq_lambda.iterate.combine import chunks, nested, phases, throttled
 from lowkiq_lambda.iterate.csv_files import csv_rows
 from lowkiq_lambda.iterate.cursors import pages, s3_objects
+from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.orm import django, sqlalchemy
 from lowkiq_lambda.iterate.sequences import parts, sequence, share
-from lowkiq_lambda.iterate.sql import keyset
+from lowkiq_lambda.iterate.sql import key_ranges, keyset
 
 __all__ = [
+    "Loop",
     "chunks",
     "csv_rows",
+    "django",
+    "key_ranges",
     "keyset",
     "nested",
     "pages",
@@ -21,5 +26,6 @@ __all__ = [
     "s3_objects",
     "sequence",
     "share",
+    "sqlalchemy",
     "throttled",
 ]

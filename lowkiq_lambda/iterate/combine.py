@@ -8,7 +8,9 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from lowkiq_lambda.iterate.cursors import Cursor, Level, is_count, strange
+from lowkiq_lambda.iterate.loops import Loop
 from lowkiq_lambda.jobs.retry import Later
+from lowkiq_lambda.jobs.typed_cursor import plain
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -18,11 +20,12 @@ B = TypeVar("B")
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C]]:
+def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Loop[list[T], C]:
     """Lists of `size` items, the last one shorter; the cursor of a chunk is that of its last item.
 
     A crash repeats a whole chunk, so take chunks where many items cost as much as one: a bulk insert, a call of an API.
-    The size may change between runs. Raises ValueError if the size is not a whole number from 1.
+    The size may change between runs. `total` counts chunks. Raises ValueError if the size is not a whole number
+    from 1.
 
     Examples:
         >>> from lowkiq_lambda import iterate
@@ -31,7 +34,16 @@ def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C
     """
     if not is_count(size) or size < 1:
         raise ValueError(f"the size of a chunk is a whole number from 1, not {size!r}")
-    rest = iter(pairs)
+    start = getattr(pairs, "position", 0)
+
+    def total() -> int | None:
+        items = getattr(pairs, "total", None)
+        return None if items is None else -(-(items - start) // size)
+
+    return Loop(_chunks(iter(pairs), size), total, measure=lambda: getattr(pairs, "fraction", None))
+
+
+def _chunks(rest: Iterator[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C]]:
     while chunk := list(islice(rest, size)):
         yield [item for item, _ in chunk], chunk[-1][1]
 
@@ -43,7 +55,7 @@ def nested(
     /,
     *,
     after: Cursor = None,
-) -> Iterator[tuple[tuple[A, T], list[Any]]]: ...
+) -> Loop[tuple[A, T], list[Any]]: ...
 @overload
 def nested(
     outer: Callable[[Any], Iterable[tuple[A, Any]]],
@@ -52,10 +64,10 @@ def nested(
     /,
     *,
     after: Cursor = None,
-) -> Iterator[tuple[tuple[A, B, T], list[Any]]]: ...
+) -> Loop[tuple[A, B, T], list[Any]]: ...
 @overload
-def nested(*levels: Level[Any], after: Cursor = None) -> Iterator[tuple[tuple[Any, ...], list[Any]]]: ...
-def nested(*levels: Level[Any], after: Cursor = None) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+def nested(*levels: Level[Any], after: Cursor = None) -> Loop[tuple[Any, ...], list[Any]]: ...
+def nested(*levels: Level[Any], after: Cursor = None) -> Loop[tuple[Any, ...], list[Any]]:
     """A loop in a loop: tuples with the item of each level; the cursor is [before, at, inner].
 
     `outer(after)` gives pairs, `inner(item, after)` those of one item, a third level gets both items. `before` is the
@@ -72,7 +84,7 @@ def nested(*levels: Level[Any], after: Cursor = None) -> Iterator[tuple[tuple[An
     """
     if len(levels) < len(("outer", "inner")):
         raise ValueError("nested takes two levels or more")
-    return _nested((), levels, after)
+    return Loop(_nested((), levels, after))
 
 
 def _nested(
@@ -104,12 +116,10 @@ def _parts(cursor: Cursor) -> list[Any]:
 
 def _equal(cursor: object, stored: object) -> bool:
     """Whether a cursor is the stored one: tuples have become lists on the way."""
-    return _encoder.encode(cursor) == _encoder.encode(stored)
+    return _encoder.encode(plain(cursor)) == _encoder.encode(plain(stored))
 
 
-def phases(
-    after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, Any]]]
-) -> Iterator[tuple[T, list[Any]]]:
+def phases(after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, Any]]]) -> Loop[T, list[Any]]:
     """Loops one after the other, by name; the cursor is [name, cursor in it].
 
     Each takes `after` and gives pairs. A phase may be added while jobs are under way, but not renamed or
@@ -131,7 +141,13 @@ def phases(
         if name not in names:
             raise strange("phases", after, f"there is no phase {name!r} among {', '.join(names)}")
         first = names.index(name)
-    for name in names[first:]:
+    return Loop(_phases({name: iterators[name] for name in names[first:]}, inner))
+
+
+def _phases(
+    iterators: dict[str, Callable[[Any], Iterable[tuple[T, Any]]]], inner: Cursor
+) -> Iterator[tuple[T, list[Any]]]:
+    for name in iterators:
         for item, cursor in iterators[name](inner):
             yield item, [name, cursor]
         inner = None
@@ -139,7 +155,7 @@ def phases(
 
 def throttled(
     pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds: float | timedelta
-) -> Iterator[tuple[T, C]]:
+) -> Loop[T, C]:
     """The same pairs, with a question before each item: where `when()` is true, the job goes on in `seconds`.
 
     A text that `when` returns is the reason that people see. Raises Later.
@@ -149,7 +165,16 @@ def throttled(
         >>> list(iterate.throttled(iterate.sequence("ab"), lambda: False, 30))
         [('a', 0), ('b', 1)]
     """
-    for item, cursor in pairs:
-        if reason := when():
-            raise Later(seconds, reason if isinstance(reason, str) else "throttled")
-        yield item, cursor
+
+    def asked() -> Iterator[tuple[T, C]]:
+        for pair in pairs:
+            if reason := when():
+                raise Later(seconds, reason if isinstance(reason, str) else "throttled")
+            yield pair
+
+    return Loop(
+        asked(),
+        lambda: getattr(pairs, "total", None),
+        position=getattr(pairs, "position", 0),
+        measure=lambda: getattr(pairs, "fraction", None),
+    )

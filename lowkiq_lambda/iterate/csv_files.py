@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 from lowkiq_lambda.iterate.cursors import is_count, strange
+from lowkiq_lambda.iterate.loops import Loop
 
 _ASCII: Final = bytes(range(128))
 _COMPARED: Final = 64
@@ -21,12 +22,13 @@ def csv_rows(
     encoding: str = "utf-8",
     fieldnames: Sequence[str] | None = None,
     **csv_format: Any,  # noqa: ANN401 - as csv.DictReader has them
-) -> Iterator[tuple[dict[str | Any, str | Any], list[int]]]:
+) -> Loop[dict[str | Any, str | Any], list[int]]:
     r"""The rows of a CSV file as `csv.DictReader` has them; the cursor is [row, byte after it, checksum].
 
     A resume reads the header anew and seeks to the row, so it takes no longer in a large file. `file` is open in binary
     mode and can seek. Without `fieldnames` the first row is the header. Other arguments, such as `delimiter`, are those
-    of the `csv` module. A byte order mark of UTF-8 is skipped.
+    of the `csv` module. A byte order mark of UTF-8 is skipped. The loop has no `total`: its `fraction` is that of the
+    bytes.
 
     Raises TypeError for a file in text mode, ValueError for an encoding in which ASCII is not ASCII, such as UTF-16,
     and CursorError if no line ends at the cursor's byte, or the header or the 64 bytes before that place are
@@ -48,9 +50,9 @@ def csv_rows(
     lines.end_header()
     if after is not None:
         lines.go_on(start, check, after)
-    for row in reader if header else ():
-        number += 1
-        yield row, [number, lines.offset, lines.check]
+    rows = enumerate(reader if header else (), start=number + 1)
+    pairs = ((row, [count, lines.offset, lines.check]) for count, row in rows)
+    return Loop(pairs, position=number, measure=lines.fraction)
 
 
 class _Lines:
@@ -66,6 +68,7 @@ class _Lines:
         file.seek(self.offset)
         self._header = 0
         self._tail = b""
+        self._size = 0
 
     @property
     def check(self) -> int:
@@ -77,6 +80,14 @@ class _Lines:
             self.offset += len(line)
             self._tail = (self._tail + line)[-_COMPARED:]
             yield line.decode(self._encoding)
+
+    def fraction(self) -> float | None:
+        """The part of the file that was read; its size is asked for once."""
+        if not self._size:
+            place = self._file.tell()
+            self._size = self._file.seek(0, os.SEEK_END)
+            self._file.seek(place)
+        return min(1.0, self.offset / self._size) if self._size else None
 
     def end_header(self) -> None:
         """Mark the lines that were read so far as the header."""

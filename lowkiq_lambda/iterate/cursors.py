@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from lowkiq_lambda.base.errors import CursorError
+from lowkiq_lambda.iterate.loops import Loop
 
 T = TypeVar("T")
 
 Cursor: TypeAlias = Any
-"""Any JSON but null, which begins."""
+"""Any JSON but null, which begins, and the types of `typed_cursor`."""
 Level: TypeAlias = Callable[..., Iterable[tuple[T, Cursor]]]
 """A function that takes `after` as its last argument and gives pairs."""
 
@@ -28,7 +29,7 @@ def is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = None) -> Iterator[tuple[T, C]]:
+def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = None) -> Loop[T, C]:
     """The items of all pages: `fetch(cursor)` gives the (item, cursor) pairs after the cursor, and none at the end.
 
     `fetch` is asked with None first, then with the cursor of the last item of the page before. Raises ValueError where
@@ -39,6 +40,10 @@ def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = 
         >>> list(pages(lambda n: [("item", n + 1)] if n < 3 else [], after=1))
         [('item', 2), ('item', 3)]
     """
+    return Loop(_pages(fetch, after))
+
+
+def _pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None) -> Iterator[tuple[T, C]]:
     while True:
         cursor = None
         for item, cursor in fetch(after):
@@ -62,7 +67,7 @@ class ListsObjects(Protocol):
 
 def s3_objects(
     client: ListsObjects, bucket: str, prefix: str = "", after: str | None = None, *, size: int = 1_000
-) -> Iterator[tuple[dict[str, Any], str]]:
+) -> Loop[dict[str, Any], str]:
     """The objects of a bucket whose keys begin with `prefix`, in the order of their keys; the cursor is the key.
 
     Items are those of ListObjectsV2 (`Key`, `Size`, `LastModified`, `ETag` …), `size` of them in each call (1,000 at

@@ -1,18 +1,20 @@
 """What can be counted: sequences, and shares of them for jobs that work side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lowkiq_lambda.iterate.cursors import is_count, strange
+from lowkiq_lambda.iterate.loops import Loop
 
 T = TypeVar("T")
 
 
-def sequence(items: Sequence[T], after: int | None = None) -> Iterator[tuple[T, int]]:
+def sequence(items: Sequence[T], after: int | None = None, *, shrinks: bool = False) -> Loop[T, int]:
     """The items of a list or a range; the cursor is an item's index.
 
     `range(n)` counts, `[x]` is done once. Items must not move: between two runs of a job others may only be added at
-    the end. Raises CursorError if the cursor is not the index of an item.
+    the end, or, with `shrinks`, removed there. Raises CursorError if the cursor is not the index of an item; with
+    `shrinks` the loop ends if there are fewer.
 
     Examples:
         >>> list(sequence(["a", "b", "c"], after=0))
@@ -20,10 +22,11 @@ def sequence(items: Sequence[T], after: int | None = None) -> Iterator[tuple[T, 
     """
     if after is not None and not is_count(after):
         raise strange("sequence", after, "an index is a whole number from 0")
-    if after is not None and after >= len(items):
+    if after is not None and after >= len(items) and not shrinks:
         raise strange("sequence", after, f"there are only {len(items)} items")
-    for index in range(0 if after is None else after + 1, len(items)):
-        yield items[index], index
+    start = 0 if after is None else min(after + 1, len(items))
+    pairs = ((items[index], index) for index in range(start, len(items)))
+    return Loop(pairs, lambda: len(items), position=start)
 
 
 def share(items: Sequence[T], part: Sequence[int]) -> Sequence[T]:
@@ -41,21 +44,33 @@ def share(items: Sequence[T], part: Sequence[int]) -> Sequence[T]:
     return items[len(items) * position // count : len(items) * (position + 1) // count]
 
 
-def parts(job_id: str, request: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
+def parts(
+    job_id: str,
+    request: Mapping[str, Any],
+    count: int | None = None,
+    *,
+    ranges: Sequence[Sequence[Any]] | None = None,
+) -> list[dict[str, Any]]:
     """Jobs for `push_many` that share one request: ids `job_id/0`, `job_id/1` and so on.
 
-    Each payload is the request with `"part": [i, n]`. As the number is in the payload, a later deploy with another
-    number changes no job that is under way. Raises ValueError where `count` is not a whole number from 1, or the
-    request has a "part" already.
+    Each payload is the request with `"part": [i, n]`, and, if `ranges` of `key_ranges` are given in place of `count`,
+    with its `"range": [after, until]`. As they are in the payload, a later deploy with another number changes no job
+    that is under way. Raises ValueError where `count` is not a whole number from 1, or the request has a "part" or a
+    "range" already.
 
     Examples:
         >>> parts("import", {"file": "a.csv"}, 2)[1]
         {'id': 'import/1', 'payload': {'file': 'a.csv', 'part': [1, 2]}}
     """
-    if not is_count(count) or count < 1:
+    if (count is None) == (ranges is None):
+        raise ValueError("parts takes either a count or ranges")
+    count = len(ranges) if ranges is not None else count
+    if count is None or not is_count(count) or count < 1:
         raise ValueError(f"the number of parts is a whole number from 1, not {count!r}")
-    if "part" in request:
-        raise ValueError('the request has a "part" already: a part is not divided again')
-    return [
-        {"id": f"{job_id}/{position}", "payload": {**request, "part": [position, count]}} for position in range(count)
-    ]
+    added: list[dict[str, Any]] = [{"part": [position, count]} for position in range(count)]
+    for own, (after, until) in zip(added, ranges or (), strict=False):
+        own["range"] = [after, until]
+    for name in added[0]:
+        if name in request:
+            raise ValueError(f'the request has a "{name}" already: a part is not divided again')
+    return [{"id": f"{job_id}/{position}", "payload": {**request, **own}} for position, own in enumerate(added)]

@@ -2,13 +2,29 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import isfinite
+from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
-from lowkiq_lambda.iterate.cursors import pages, strange
+from lowkiq_lambda.iterate.cursors import is_count
+from lowkiq_lambda.iterate.keys import Key, key_of, pages_of_rows, unfit
+from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.jobs.typed_cursor import plain
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED: Final = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*"""
+_QUOTED_BY_MYSQL: Final = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(?:--|\#)[^\n]*"""
+_READINGS: Final = [
+    re.compile(rf"(?P<hidden>{quoted}|/\*.*?\*/|`[^`]*`|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)|[()]|\w+|.", re.DOTALL)
+    for quoted in (_QUOTED, _QUOTED_BY_MYSQL)
+]
+"""What a statement is made of, as the standard has it, and as MySQL does, where a string may have a backslash."""
+_OWN: Final = re.compile(
+    r"(?<![.\w])(ORDER\s+BY|LIMIT|OFFSET(?=\s+[\d%?:$])|FETCH\s+(?:FIRST|NEXT)"
+    r"|FOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE))\b",
+    re.IGNORECASE,
+)
+"""Clauses that are keyset's, or that a subselect cannot have."""
 
 
 def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
@@ -17,105 +33,169 @@ def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
     by: str | Sequence[str],
     after: Sequence[Any] | None = None,
     *,
+    until: Sequence[Any] | None = None,
     size: int = 100,
     params: Sequence[Any] = (),
     placeholder: str = "%s",
-) -> Iterator[tuple[Any, list[Any]]]:
+    count: bool = True,
+) -> Loop[Any, Key]:
     """The rows of a query, ordered by its columns `by`; the cursor is a list of their values.
 
     `execute(sql, params)` gives rows: tuples, mappings, or objects that have values by position. It is called for each
-    page of `size` rows with the query as a subselect, so `sql` has no ORDER BY of its own and no semicolon, and nothing
-    stays open in the database between pages. `by` names columns of the result, which together are different in each
-    row and never NULL (PostgreSQL would leave such rows out); an index on them makes pages cheap. A row is skipped or
-    repeated if these values of it change while the job runs. Tuples and mappings come as the query has them; other rows
-    have the values of `by` and a number more at their end.
+    page of `size` rows with the query as a subselect, so `sql` has no ORDER BY or LIMIT of its own and no semicolon,
+    and nothing stays open in the database between pages. `by` names columns of the result, which together are different
+    in each row and never NULL (PostgreSQL would leave such rows out); an index on them makes pages cheap. A row is
+    skipped or repeated if these values of it change while the job runs. Tuples and mappings come as the query has them;
+    other rows have the values of `by` and a number more at their end. `until`: the values of the last row that may
+    come; `key_ranges` gives such. `count=False`: the loop has no `total`, so `job.follow` runs no COUNT.
 
     Raises ValueError for a query or an argument that cannot work, for rows with equal values, for None, and for
-    a value that a cursor cannot hold, such as a datetime: select it as text that has the same order. Raises CursorError
-    where the cursor has other values than `by` has columns, or text where a column has numbers. Each page asks for the
-    cursor's row once more: so it is seen where the database takes rows for equal that Python does not (a collation).
+    a value that a cursor cannot hold. Raises CursorError where the cursor has other values than `by` has columns, or
+    values of other types. Each page asks for the cursor's row once more: so it is seen where the database takes rows
+    for equal that Python does not (a collation), and the other way round.
 
     Examples:
         >>> import sqlite3
         >>> db = sqlite3.connect(":memory:")
         >>> _ = db.execute("CREATE TABLE users (id, name)")
-        >>> _ = db.executemany("INSERT INTO users VALUES (?, ?)", [(1, "Ada"), (2, "Bo")])
-        >>> list(keyset(db.execute, "SELECT id, name FROM users", "id", after=[1], placeholder="?"))
+        >>> _ = db.executemany("INSERT INTO users VALUES (?, ?)", [(1, "Ada"), (2, "Bo"), (3, "Cy")])
+        >>> list(keyset(db.execute, "SELECT id, name FROM users", "id", after=[1], until=[2], placeholder="?"))
         [((2, 'Bo'), [2])]
         >>> db.close()
     """
-    columns = [by] if isinstance(by, str) else list(by)
-    _check(sql, columns, size, placeholder)
-    if after is not None:
-        _check_cursor(after, columns)
+    columns = _columns(by)
+    _check(sql, placeholder)
+    before, last = key_of("keyset", after, columns), key_of("keyset", until, columns)
 
-    def fetch(cursor: list[Any] | None) -> list[tuple[Any, list[Any]]]:
-        query, before, after_values = _page(sql, columns, cursor, placeholder)
-        # One row more than the page: two rows with equal values may lie on both sides of its end.
-        limit = size + 1 + (cursor is not None)
-        rows = [_read(row, columns) for row in execute(f"{query} LIMIT {limit}", [*before, *params, *after_values])]
-        if cursor is not None:
-            looked_at = rows
-            if not rows:
-                query, *_ = _page(sql, columns, None, placeholder)
-                looked_at = [_read(row, columns) for row in execute(f"{query} LIMIT 1", [*params])]
-            _compare(cursor, looked_at, columns)
-        pairs = [(item, values) for item, values, is_cursor in rows if not is_cursor]
-        for (_, values), (_, following) in pairwise(pairs):
-            if values == following:
-                raise _alike("two rows have", values, columns)
-        return pairs[:size]
+    def read(cursor: Key | None, limit: int) -> list[tuple[Any, Key, bool]]:
+        query, values = _page(sql, columns, cursor, last, placeholder, params)
+        return [_read(row, len(columns)) for row in execute(f"{query} LIMIT {limit}", values)]
 
-    return pages(fetch, None if after is None else list(after))
+    def total() -> int | None:
+        condition, values = _where(columns, before, last, placeholder, inclusive=False)
+        query = f"SELECT COUNT(*) AS keyset_count FROM ({sql}\n) AS page{condition}"  # noqa: S608 - as in _page
+        for row in execute(query, [*params, *values]):
+            number: int = row["keyset_count"] if isinstance(row, Mapping) else row[0]
+            return number
+        return None
+
+    return pages_of_rows(
+        "keyset", read, columns=columns, after=before, size=size, count=total if count else lambda: None
+    )
 
 
-def _compare(cursor: list[Any], rows: list[tuple[Any, list[Any], bool]], columns: list[str]) -> None:
-    """Raises ValueError for rows that the database does not tell apart, CursorError for a cursor of another kind."""
-    if sum(is_cursor for *_, is_cursor in rows) > 1:
-        raise _alike("for the database two rows have", cursor, columns)
-    for column, value, sample in zip(columns, cursor, rows[0][1] if rows else cursor, strict=True):
-        if isinstance(value, str) != isinstance(sample, str):
-            raise strange("keyset", cursor, f"{column} is a {type(sample).__name__} in the rows")
+def key_ranges(
+    execute: Callable[..., Iterable[Any]],
+    sql: str,
+    by: str | Sequence[str],
+    parts: int,
+    *,
+    params: Sequence[Any] = (),
+) -> list[list[Any]]:
+    """Ranges `[after, until]` of a query's keys for `keyset`, as JSON: each of its rows is in one of them.
+
+    The first has no lower end, and the last no upper one, so rows that come later are in one, too. Of a column of
+    integers or UUIDs, two rows are read, and values between them are divided evenly; of other keys, all are read once
+    (`NTILE`), and rows are. A query with few rows has fewer ranges; one without rows has one. `iterate.parts` makes
+    the jobs for them. Raises ValueError as `keyset` does.
+
+    Examples:
+        >>> import sqlite3
+        >>> db = sqlite3.connect(":memory:")
+        >>> key_ranges(db.execute, "SELECT 1 AS id UNION SELECT 10", "id", 2)
+        [[None, [5]], [[5], None]]
+        >>> db.close()
+    """
+    columns = _columns(by)
+    _check(sql, "?")
+    if not is_count(parts) or parts < 1:
+        raise ValueError(f"the number of parts is a whole number from 1, not {parts!r}")
+    read = partial(_keys, execute, columns, params)
+    ends = _ends_by_value(read, sql, columns, parts) if len(columns) == 1 else None
+    if ends is None:
+        names = ", ".join(f"page.{column}" for column in columns)
+        tiles = f"SELECT {names}, NTILE({parts}) OVER (ORDER BY {names}) AS keyset_tile FROM ({sql}\n) AS page"  # noqa: S608 - as in _page
+        marked = f"SELECT page.*, LEAD(keyset_tile) OVER (ORDER BY {names}) AS keyset_next FROM ({tiles}) AS page"  # noqa: S608 - as in _page
+        ends = read(f"FROM ({marked}) AS page WHERE keyset_tile <> keyset_next ORDER BY {names}")
+    bounds = [None, *(plain(key) for key in ends), None]
+    return [[low, high] for low, high in zip(bounds, bounds[1:], strict=False) if low != high or low is None]
 
 
-def _alike(who: str, values: list[Any], columns: list[str]) -> ValueError:
-    return ValueError(f"{who} {values!r} in {', '.join(columns)}: add a column that tells them apart")
+def _ends_by_value(read: Callable[[str], list[Key]], sql: str, columns: list[str], parts: int) -> list[Key] | None:
+    """The ends of all ranges but the last; None if values of this type cannot be divided."""
+    ends: list[Any] = []
+    for direction in ("", " DESC"):
+        rows = read(f"FROM ({sql}\n) AS page ORDER BY page.{columns[0]}{direction} LIMIT 1")
+        if not rows:
+            return []
+        ends += rows[0]
+    if all(type(end) is int for end in ends):
+        return [[end] for end in _evenly(*ends, parts)]
+    if all(isinstance(end, UUID) for end in ends):
+        return [[UUID(int=end)] for end in _evenly(ends[0].int, ends[1].int, parts)]
+    return None
 
 
-def _page(sql: str, columns: list[str], cursor: list[Any] | None, placeholder: str) -> tuple[str, list[Any], list[Any]]:
-    """The query for the cursor's row and what comes after it, in order; its values before and after those of `sql`."""
+def _evenly(low: int, high: int, parts: int) -> list[int]:
+    parts = min(parts, high - low + 1)
+    return [low - 1 + (high - low + 1) * part // parts for part in range(1, parts)]
+
+
+def _keys(execute: Callable[..., Iterable[Any]], columns: list[str], params: Sequence[Any], source: str) -> list[Key]:
+    names = [f"keyset_{position}" for position in range(len(columns))]
+    selected = ", ".join(f"page.{column} AS {name}" for column, name in zip(columns, names, strict=True))
+    rows = execute(f"SELECT {selected} {source}", [*params])  # noqa: S608 - as in _page
+    keys = [[row[name] for name in names] if isinstance(row, Mapping) else list(row[: len(names)]) for row in rows]
+    for column, value in ((column, value) for key in keys for column, value in zip(columns, key, strict=True)):
+        if wrong := unfit(value):
+            raise ValueError(f"{column} is {wrong}")
+    return keys
+
+
+def _page(  # noqa: PLR0913, PLR0917 - the parts of a statement
+    sql: str, columns: list[str], cursor: Key | None, until: Key | None, placeholder: str, params: Sequence[Any]
+) -> tuple[str, list[Any]]:
+    """The query for the cursor's row and what comes after it, in order, with its values."""
     extra = ", ".join(f"page.{column} AS keyset_{position}" for position, column in enumerate(columns))
-    before: list[Any] = []
-    after_values: list[Any] = []
-    condition, same = "", "0"
+    same = "0"
     if cursor is not None:
-        condition, after_values = _after(columns, cursor, placeholder)
-        equal = " AND ".join(f"page.{column} = {placeholder}" for column in columns)
-        condition, before, same = f" WHERE {condition}", cursor, f"CASE WHEN {equal} THEN 1 ELSE 0 END"
+        same = f"CASE WHEN {' AND '.join(f'page.{column} = {placeholder}' for column in columns)} THEN 1 ELSE 0 END"
+    condition, values = _where(columns, cursor, until, placeholder, inclusive=True)
     order = ", ".join(f"page.{column}" for column in columns)
     # A line of its own for the end of the subselect: the query may end in a comment.
     return (
         f"SELECT page.*, {extra}, {same} AS keyset_same FROM ({sql}\n) AS page{condition} ORDER BY {order}",  # noqa: S608 - names are checked, values are parameters
-        before,
-        after_values,
+        [*(cursor or ()), *params, *values],
     )
 
 
-def _after(columns: list[str], values: list[Any], placeholder: str) -> tuple[str, list[Any]]:
-    """What is true of the row with the values and of those after it; an index on the first column serves it."""
+def _where(
+    columns: list[str], after: Key | None, until: Key | None, placeholder: str, *, inclusive: bool
+) -> tuple[str, list[Any]]:
+    """The condition of rows after the one key, or from it on, and up to the other one."""
+    ends = [] if after is None else [_beyond(columns, after, placeholder, ">", inclusive=inclusive)]
+    ends += [] if until is None else [_beyond(columns, until, placeholder, "<", inclusive=True)]
+    conditions = " AND ".join(f"({condition})" if len(ends) > 1 else condition for condition, _ in ends)
+    return (f" WHERE {conditions}" if ends else ""), [value for _, values in ends for value in values]
+
+
+def _beyond(
+    columns: list[str], values: Key, placeholder: str, sign: str, *, inclusive: bool
+) -> tuple[str, list[Any]]:
+    """What is true of rows on that side of the values, in lexicographic order; an index on the first column serves it."""
     column, *rest = columns
     if not rest:
-        return f"page.{column} >= {placeholder}", values
-    condition, inner = _after(rest, values[1:], placeholder)
+        return f"page.{column} {sign}{'=' * inclusive} {placeholder}", values
+    condition, inner = _beyond(rest, values[1:], placeholder, sign, inclusive=inclusive)
     return (
-        f"page.{column} >= {placeholder} AND (page.{column} > {placeholder} OR ({condition}))",
+        f"page.{column} {sign}= {placeholder} AND (page.{column} {sign} {placeholder} OR ({condition}))",
         [values[0], values[0], *inner],
     )
 
 
-def _read(row: Any, columns: list[str]) -> tuple[Any, list[Any], bool]:  # noqa: ANN401 - as the driver has it
-    """The row without the values that were added, its cursor, and whether it is the row that the page began at."""
-    names = [*(f"keyset_{position}" for position in range(len(columns))), "keyset_same"]
+def _read(row: Any, width: int) -> tuple[Any, Key, bool]:  # noqa: ANN401 - as the driver has it
+    """The row without the values that were added, its key, and whether it is the row that the page began at."""
+    names = [*(f"keyset_{position}" for position in range(width)), "keyset_same"]
     item: object = row
     if isinstance(row, Mapping):
         *values, same = [row[name] for name in names]
@@ -124,25 +204,11 @@ def _read(row: Any, columns: list[str]) -> tuple[Any, list[Any], bool]:  # noqa:
         *values, same = [row[position - len(names)] for position in range(len(names))]
         if type(row) in {tuple, list}:
             item = row[: -len(names)]
-    for column, value in zip(columns, values, strict=True):
-        if wrong := _unfit(value):
-            raise ValueError(f"{column} is {wrong}")
     return item, values, bool(same)
 
 
-def _unfit(value: object) -> str | None:
-    """Why a cursor cannot hold the value, as the end of a sentence; None if it can."""
-    if value is None:
-        return "NULL in a row, which has no place in the order: leave such rows out, or use COALESCE in the query"
-    if type(value) not in {str, int, float, bool}:
-        return (
-            f"a {type(value).__name__}, which a cursor cannot hold: select it as text that has the same order, "
-            f"for example with CAST, and name that column in `by`"
-        )
-    return None if not isinstance(value, float) or isfinite(value) else f"{value}, which a cursor cannot hold"
-
-
-def _check(sql: str, columns: list[str], size: int, placeholder: str) -> None:
+def _columns(by: str | Sequence[str]) -> list[str]:
+    columns = [by] if isinstance(by, str) else list(by)
     if not columns:
         raise ValueError("by names at least one column")
     for column in columns:
@@ -150,17 +216,27 @@ def _check(sql: str, columns: list[str], size: int, placeholder: str) -> None:
             raise ValueError(
                 f"by: {column!r} is not the name of a column of the result: give it one by AS in the query"
             )
+    return columns
+
+
+def _check(sql: str, placeholder: str) -> None:
     if sql.rstrip().endswith(";"):
         raise ValueError("the query ends in a semicolon, but it becomes a subselect: leave it out")
-    if size < 1:
-        raise ValueError(f"size is at least 1, not {size}")
+    clauses = [_OWN.search(_outside(reading, sql)) for reading in _READINGS]
+    if all(clauses) and (clause := clauses[0]):
+        raise ValueError(f"the query has {' '.join(clause[0].upper().split())}, but keyset adds the order itself")
     if placeholder not in {"%s", "?"}:
         raise ValueError(f"placeholder is '%s' or '?', as the driver has it, not {placeholder!r}")
 
 
-def _check_cursor(cursor: object, columns: list[str]) -> None:
-    if not isinstance(cursor, list | tuple) or len(cursor) != len(columns):
-        raise strange("keyset", cursor, f"it must be a list with a value for each of {', '.join(columns)}")
-    for column, value in zip(columns, cursor, strict=True):
-        if wrong := _unfit(value):
-            raise strange("keyset", cursor, f"{column} is {wrong}")
+def _outside(reading: re.Pattern[str], sql: str) -> str:
+    """The statement without what is in parentheses, strings, quoted names and comments."""
+    return "".join(_parts_outside(reading, sql))
+
+
+def _parts_outside(reading: re.Pattern[str], sql: str) -> Iterator[str]:
+    depth = 0
+    for part in reading.finditer(sql):
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        if depth <= 0:
+            yield " " if part["hidden"] or part[0] in "()" else part[0]

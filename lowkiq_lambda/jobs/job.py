@@ -103,8 +103,9 @@ class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
 
     `cursor`: the last one it saved. `items`: how often the cursor has changed, of `total`, if the job set how many it
     expects. `interruptions`: runs that were stopped before the end, the last of them for this `reason`; `failures`:
-    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). If a progress
-    cannot be read, `cursor` is its bytes, and the other fields are empty.
+    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). `fraction`: how
+    much is done, from 0 to 1, if that is known. If a progress cannot be read, `cursor` is its bytes, and the other
+    fields are empty.
     """
 
     cursor: object
@@ -115,6 +116,12 @@ class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     started_at: float | None = None
     reason: str = ""
+    fraction: float | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will run yet if it goes on as it did; None if that is not known."""
+        return self.seconds * (1 / self.fraction - 1) if self.fraction and self.seconds else None
 
     @property
     def is_unreadable(self) -> bool:

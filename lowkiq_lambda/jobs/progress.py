@@ -29,6 +29,13 @@ class JobProgress(msgspec.Struct, array_like=True):
     """How many items it expects."""
     reason: str = ""
     """Why it was last stopped."""
+    measured: float | None = None
+    """The part of its data that it has read, from 0 to 1, if that is not a number of items."""
+
+    @property
+    def fraction(self) -> float | None:
+        """How much is done, from 0 to 1: of the items that it expects, else of its data; None if neither is known."""
+        return min(1.0, self.items / self.total) if self.total else self.measured
 
     @property
     def has_moved(self) -> bool:
@@ -41,7 +48,9 @@ class JobProgress(msgspec.Struct, array_like=True):
 
     def dump(self) -> bytes:
         """As it is kept."""
-        return msgspec.msgpack.encode(self)
+        if self.measured is not None:
+            return msgspec.msgpack.encode(self)
+        return msgspec.msgpack.encode(msgspec.structs.astuple(self)[:-1])
 
     def _digest(self) -> bytes:
         return b"" if self.cursor is None else sha256(self.cursor).digest()[:8]

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import iscoroutinefunction
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.jobs.job import Outcome
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.jobs.progress import JobProgress
 
 S = TypeVar("S")
 Worker = TypeVar("Worker")
@@ -156,6 +159,17 @@ class MorgueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.entries, self.bytes, self.age
 
 
+class CursorRun(msgspec.Struct, frozen=True):
+    """A run of a job with a cursor that has ended, in whatever way: its id's outcome says in which."""
+
+    resumed: bool
+    """Whether it went on with what earlier runs had saved."""
+    items: int
+    """How often the cursor changed in it."""
+    progress: "JobProgress"
+    """Over all runs: a job that is done and has no `items` did not find any; `reason` says why it was stopped last."""
+
+
 class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
     """One settling of one shard that Redis has acknowledged, or the recovery of jobs of a dead holder."""
 
@@ -177,11 +191,18 @@ class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=Tru
     """The seconds for which the first id of each batch had been due when the batch began."""
     name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]] = tuple
     """Yields each id with its outcome. Only `outcomes` calls it: a drain without observers makes no list of ids."""
+    name_cursor_runs: Callable[[], Mapping[str, CursorRun]] = dict
+    """Only `cursor_runs` calls it."""
 
     @cached_property
     def outcomes(self) -> Mapping[str, Outcome]:
         """The outcome of each id, made when it is read first. Ids that were recovered are only counted."""
         return dict(self.name_outcomes())
+
+    @cached_property
+    def cursor_runs(self) -> Mapping[str, CursorRun]:
+        """The runs of jobs with a cursor, by id; made when it is read first."""
+        return self.name_cursor_runs()
 
 
 class Observer(Protocol):

@@ -47,9 +47,22 @@ def run_job(
     `finally` runs. Raises TypeError for a worker whose `perform_job` is not a generator, CursorError for a cursor
     that cannot be kept, and what the job raises.
     """
+    return _run(worker, payloads, cursor, stop_after, job_id, is_first=cursor is None)
+
+
+def _run(  # noqa: PLR0913 - as run_job
+    worker: type[Worker[Any]],
+    payloads: Sequence[Any],
+    cursor: Any,  # noqa: ANN401 - any JSON
+    stop_after: int | None,
+    job_id: str,
+    *,
+    is_first: bool,
+) -> Ran:
     if not is_generator(worker):
         raise TypeError(f"run_job takes a worker whose perform_job is a generator, not {worker.__name__}")
     iteration = Iteration(JobProgress(None if cursor is None else dump_cursor(cursor), worker.cursor_version))
+    iteration.is_first = is_first
     scores = [float(position) for position in range(len(payloads))]
     job = BatchJob(
         job_id,
@@ -84,7 +97,7 @@ def run_through(
     in_vain, without, seen_ids = 0, 0, set[bytes]()
     while not runs or not runs[-1].ended:
         cursor = runs[-1].cursor if runs else None
-        ran = run_job(worker, payloads, cursor, stop_after=every, job_id=job_id)
+        ran = _run(worker, payloads, cursor, every, job_id, is_first=not runs)
         runs.append(ran)
         # A job that yields no cursor may keep its place somewhere else.
         stays = ran.cursor == cursor and (ran.later or cursor is not None)

@@ -10,6 +10,7 @@ from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.engine.results import Strictness
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.acts.forgetting import forget_all_keys
 from lowkiq_lambda.settings.protocols import Jobs
@@ -141,8 +142,18 @@ def app_under_test(app: Lowkiq, server: OwnServer) -> Iterator[AppUnderTest]:
     """
     crashes, clock = Crashes(), ManualClock()
     server.clear()
-    with app.core.rebound(server.settings_for(app.config), clock, new_backend=crashes.backend):
+    with _refusing_lists(), app.core.rebound(server.settings_for(app.config), clock, new_backend=crashes.backend):
         yield AppUnderTest(app, clock, crashes)
+
+
+@contextmanager
+def _refusing_lists() -> Iterator[None]:
+    """A list that a `perform_job` returns is an error, and not a warning."""
+    before, Strictness.refuses_lists = Strictness.refuses_lists, True
+    try:
+        yield
+    finally:
+        Strictness.refuses_lists = before
 
 
 @contextmanager

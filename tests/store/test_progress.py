@@ -23,7 +23,7 @@ COUNTED: dict[str, Any] = {
     "reason": "out of time",
 }
 HALFWAY = JobProgress(cursor=dump_json(CURSOR), **COUNTED)
-SHOWN = ProgressView(cursor=CURSOR, **COUNTED)
+SHOWN = ProgressView(cursor=CURSOR, **COUNTED, fraction=COUNTED["items"] / COUNTED["total"])
 
 
 def test_a_started_job_shows_its_progress_in_each_list(desk: Desk) -> None:

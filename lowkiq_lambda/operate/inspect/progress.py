@@ -24,7 +24,7 @@ def progress_view(data: bytes | None) -> ProgressView | None:
 
 def _read(data: bytes) -> ProgressView:
     progress = load_progress(data)
-    if not (math.isfinite(progress.seconds) and math.isfinite(progress.started_at)):
+    if not all(map(math.isfinite, (progress.seconds, progress.started_at, progress.measured or 0.0))):
         raise ValueError(progress)
     return ProgressView(
         cursor=None if progress.cursor is None else load_json(progress.cursor),
@@ -35,4 +35,5 @@ def _read(data: bytes) -> ProgressView:
         seconds=progress.seconds,
         started_at=progress.started_at or None,
         reason=progress.reason[:_LONGEST_REASON],
+        fraction=progress.fraction,
     )

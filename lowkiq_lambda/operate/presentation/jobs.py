@@ -58,7 +58,8 @@ class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
     numbers are 0. `left_out` and `mask_failed` as in a payload. `items`: the number of changes of the cursor; `total`:
     the number of items that the job expects, or null. `interruptions`: the number of runs that were stopped before the
     end; `reason`: of the last one. `failures`: the number of runs that failed. `seconds`: the duration of all runs.
-    `started_at`: the beginning of the first run in Unix seconds.
+    `started_at`: the beginning of the first run in Unix seconds. `fraction`: the part that is done, from 0 to 1, or
+    null.
     """
 
     items: int
@@ -68,6 +69,7 @@ class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     started_at: float | None
     reason: str
+    fraction: float | None
     cursor: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     unreadable: bytes | msgspec.UnsetType = msgspec.UNSET
     left_out: int | msgspec.UnsetType = msgspec.UNSET
