@@ -16,7 +16,7 @@ from tests.kit.started import Starter, put_off
 from tests.kit.web import Browser
 
 HOSTILE = "</pre><script>alert(1)</script>\u202e<b>"
-WORDS = "61,204 of 100,000 items, 3 interruptions (last: out of time), 1 failure, 3m 32s of work, about 2m 14s left"
+WORDS = "61,204 of 100,000 items, 3 interruptions (last: out of time), 1 failure, 3m 32s of work, about 2m 15s left"
 
 
 def progress(cursor: Any = ("eu", 61_204), reason: str = "out of time", total: int | None = 100_000) -> JobProgress:
