@@ -10,7 +10,7 @@ from uuid import UUID
 
 from lowkiq_lambda.iterate.cursors import pages, strange
 from lowkiq_lambda.iterate.loops import Loop
-from lowkiq_lambda.jobs.typed_cursor import typed
+from lowkiq_lambda.jobs.typed_cursor import in_utc, typed
 
 T = TypeVar("T")
 
@@ -41,8 +41,10 @@ def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
 
     def fetch(cursor: Key | None) -> list[tuple[T, Key]]:
         # One row more than the page: two rows with equal keys may lie on both sides of its end.
-        rows = read(cursor, size + 1 + (cursor is not None))
-        _refuse_unfit([key for _, key, _ in rows], columns)
+        rows = [
+            (item, checked_key(key, columns), is_cursor)
+            for item, key, is_cursor in read(cursor, size + 1 + (cursor is not None))
+        ]
         pairs = [(item, key) for item, key, is_cursor in rows if not is_cursor]
         keys = [key for _, key in pairs]
         if cursor is not None:
@@ -84,11 +86,12 @@ def unfit(value: object) -> str | None:
     return None if is_finite else f"{value}, which a cursor cannot hold"
 
 
-def _refuse_unfit(keys: Sequence[Key], columns: Sequence[str]) -> None:
-    for key in keys:
-        for column, value in zip(columns, key, strict=True):
-            if wrong := unfit(value):
-                raise ValueError(f"{column} is {wrong}")
+def checked_key(key: Key, columns: Sequence[str]) -> Key:
+    """The key as a cursor will have it. A time that a clock shows twice is equal to itself in one zone alone."""
+    for column, value in zip(columns, key, strict=True):
+        if wrong := unfit(value):
+            raise ValueError(f"{column} is {wrong}")
+    return [in_utc(value) for value in key]
 
 
 def _compare(helper: str, cursor: Key, keys: Sequence[Key], columns: Sequence[str]) -> None:

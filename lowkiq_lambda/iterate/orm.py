@@ -105,6 +105,7 @@ def sqlalchemy(  # noqa: PLR0913 - all but three are given by name
     for other columns, and for rows with equal values, as a join makes them.
     """
     from sqlalchemy import Column, and_, case, func, literal, or_, select  # noqa: PLC0415 - only where it is in use
+    from sqlalchemy.exc import InvalidRequestError  # noqa: PLC0415 - as above
 
     columns = [getattr(each, "__clause_element__", lambda each=each: each)() for each in _several(by)]
     if statement._order_by_clauses:  # noqa: SLF001 - no public name has it
@@ -142,7 +143,11 @@ def sqlalchemy(  # noqa: PLR0913 - all but three are given by name
             equal = and_(*(column == value for column, value in zip(columns, cursor, strict=True)))
             same, pages = case((equal, 1), else_=0), pages.where(beyond(cursor, ">", inclusive=True))
         labelled = [column.label(f"keyset_{position}") for position, column in enumerate(columns)]
-        rows = session.execute(pages.add_columns(*labelled, same.label(_SAME))).unique().all()
+        result = session.execute(pages.add_columns(*labelled, same.label(_SAME)))
+        try:
+            rows = result.all()
+        except InvalidRequestError as error:
+            raise ValueError(f"iterate.sqlalchemy cannot read {error}: load collections by selectinload") from error
         return [(row[0] if is_alone else row, list(row[-width:-1]), bool(row[-1])) for row in rows]
 
     def total() -> int | None:

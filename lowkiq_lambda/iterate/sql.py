@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from lowkiq_lambda.iterate.cursors import is_count
-from lowkiq_lambda.iterate.keys import Key, key_of, pages_of_rows, unfit
+from lowkiq_lambda.iterate.keys import Key, checked_key, key_of, pages_of_rows
 from lowkiq_lambda.iterate.loops import Loop
 from lowkiq_lambda.jobs.typed_cursor import plain
 
@@ -146,10 +146,7 @@ def _keys(execute: Callable[..., Iterable[Any]], columns: list[str], params: Seq
     selected = ", ".join(f"page.{column} AS {name}" for column, name in zip(columns, names, strict=True))
     rows = execute(f"SELECT {selected} {source}", [*params])  # noqa: S608 - as in _page
     keys = [[row[name] for name in names] if isinstance(row, Mapping) else list(row[: len(names)]) for row in rows]
-    for column, value in ((column, value) for key in keys for column, value in zip(columns, key, strict=True)):
-        if wrong := unfit(value):
-            raise ValueError(f"{column} is {wrong}")
-    return keys
+    return [checked_key(key, columns) for key in keys]
 
 
 def _page(  # noqa: PLR0913, PLR0917 - the parts of a statement

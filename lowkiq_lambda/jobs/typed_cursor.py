@@ -39,7 +39,7 @@ def plain(value: object, path: str = "") -> Any:  # noqa: ANN401 - any JSON
     try:
         marked = _marked(value)
         # In UTC, as a time that a clock shows twice is never equal to that of another zone.
-        is_same = marked is None or typed(marked) == _in_utc(value)
+        is_same = marked is None or typed(marked) == in_utc(value)
     except (ArithmeticError, ValueError):
         is_same = False
     if not is_same:
@@ -67,7 +67,7 @@ def _marked(value: object) -> dict[str, object] | None:
     if isinstance(value, UUID):
         return {MARK: "uuid", "v": str(value)}
     if isinstance(value, datetime):
-        text = _in_utc(value).isoformat(timespec="microseconds")
+        text = in_utc(value).isoformat(timespec="microseconds")
         # Without a zone, the second of two equal times of a clock that was set back is known by its fold alone.
         fold = {"fold": 1} if value.fold and value.utcoffset() is None else {}
         return {MARK: "datetime", "v": text, **fold}
@@ -78,7 +78,8 @@ def _marked(value: object) -> dict[str, object] | None:
     return {MARK: "bytes", "v": b64encode(value).decode()} if isinstance(value, bytes) else None
 
 
-def _in_utc(value: Any) -> Any:  # noqa: ANN401 - a datetime, or what is handed back
+def in_utc(value: Any) -> Any:  # noqa: ANN401 - any value
+    """An aware datetime in UTC; any other value as it is."""
     return value.astimezone(UTC) if isinstance(value, datetime) and value.utcoffset() is not None else value
 
 

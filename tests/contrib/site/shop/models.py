@@ -13,3 +13,23 @@ class SiteOrder(models.Model):
 
     def __str__(self) -> str:
         return f"order {self.pk}"
+
+
+class SiteVisit(models.Model):
+    """A visit of the shop, with a key of each type."""
+
+    uid: Any = models.UUIDField(primary_key=True)
+    number: Any = models.IntegerField()
+    at: Any = models.DateTimeField()
+    day: Any = models.DateField()
+    price: Any = models.DecimalField(max_digits=9, decimal_places=2)
+    content: Any = models.BinaryField()
+    order: Any = models.ForeignKey(SiteOrder, models.CASCADE, related_name="visits")
+
+    class Meta:
+        """An order that no loop takes."""
+
+        ordering = ("-number",)
+
+    def __str__(self) -> str:
+        return f"visit {self.number}"
