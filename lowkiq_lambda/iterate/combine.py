@@ -147,15 +147,13 @@ def phases(after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, 
 def _phases(
     iterators: dict[str, Callable[[Any], Iterable[tuple[T, Any]]]], inner: Cursor
 ) -> Iterator[tuple[T, list[Any]]]:
-    for name in iterators:
-        for item, cursor in iterators[name](inner):
+    for name, iterator in iterators.items():
+        for item, cursor in iterator(inner):
             yield item, [name, cursor]
         inner = None
 
 
-def throttled(
-    pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds: float | timedelta
-) -> Loop[T, C]:
+def throttled(pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds: float | timedelta) -> Loop[T, C]:
     """The same pairs, with a question before each item: where `when()` is true, the job goes on in `seconds`.
 
     A text that `when` returns is the reason that people see. Raises Later.

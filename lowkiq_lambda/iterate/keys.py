@@ -82,8 +82,9 @@ def unfit(value: object) -> str | None:
             f"a {type(value).__name__}, which a cursor cannot hold: select it as text that has the same order, "
             f"for example with CAST, and name that column in `by`"
         )
-    is_finite = not isinstance(value, float | Decimal) or isfinite(value)
-    return None if is_finite else f"{value}, which a cursor cannot hold"
+    if isinstance(value, float | Decimal) and not isfinite(value):
+        return f"{value}, which a cursor cannot hold"
+    return None
 
 
 def checked_key(key: Key, columns: Sequence[str]) -> Key:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
@@ -118,7 +119,7 @@ def key_ranges(
         marked = f"SELECT page.*, LEAD(keyset_tile) OVER (ORDER BY {names}) AS keyset_next FROM ({tiles}) AS page"  # noqa: S608 - as in _page
         ends = read(f"FROM ({marked}) AS page WHERE keyset_tile <> keyset_next ORDER BY {names}")
     bounds = [None, *(plain(key) for key in ends), None]
-    return [[low, high] for low, high in zip(bounds, bounds[1:], strict=False) if low != high or low is None]
+    return [[low, high] for low, high in pairwise(bounds) if low != high or low is None]
 
 
 def _ends_by_value(read: Callable[[str], list[Key]], sql: str, columns: list[str], parts: int) -> list[Key] | None:
@@ -130,7 +131,7 @@ def _ends_by_value(read: Callable[[str], list[Key]], sql: str, columns: list[str
             return []
         ends += rows[0]
     if all(type(end) is int for end in ends):
-        return [[end] for end in _evenly(*ends, parts)]
+        return [[end] for end in _evenly(ends[0], ends[1], parts)]
     if all(isinstance(end, UUID) for end in ends):
         return [[UUID(int=end)] for end in _evenly(ends[0].int, ends[1].int, parts)]
     return None
@@ -144,7 +145,7 @@ def _evenly(low: int, high: int, parts: int) -> list[int]:
 def _keys(execute: Callable[..., Iterable[Any]], columns: list[str], params: Sequence[Any], source: str) -> list[Key]:
     names = [f"keyset_{position}" for position in range(len(columns))]
     selected = ", ".join(f"page.{column} AS {name}" for column, name in zip(columns, names, strict=True))
-    rows = execute(f"SELECT {selected} {source}", [*params])  # noqa: S608 - as in _page
+    rows = execute(f"SELECT {selected} {source}", [*params])
     keys = [[row[name] for name in names] if isinstance(row, Mapping) else list(row[: len(names)]) for row in rows]
     return [checked_key(key, columns) for key in keys]
 
@@ -176,10 +177,8 @@ def _where(
     return (f" WHERE {conditions}" if ends else ""), [value for _, values in ends for value in values]
 
 
-def _beyond(
-    columns: list[str], values: Key, placeholder: str, sign: str, *, inclusive: bool
-) -> tuple[str, list[Any]]:
-    """What is true of rows on that side of the values, in lexicographic order; an index on the first column serves it."""
+def _beyond(columns: list[str], values: Key, placeholder: str, sign: str, *, inclusive: bool) -> tuple[str, list[Any]]:
+    """What is true of rows on that side of the values, in lexicographic order; an index on the first column helps."""
     column, *rest = columns
     if not rest:
         return f"page.{column} {sign}{'=' * inclusive} {placeholder}", values

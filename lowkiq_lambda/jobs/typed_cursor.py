@@ -39,12 +39,11 @@ def plain(value: object, path: str = "") -> Any:  # noqa: ANN401 - any JSON
     try:
         marked = _marked(value)
         # In UTC, as a time that a clock shows twice is never equal to that of another zone.
-        is_same = marked is None or typed(marked) == in_utc(value)
+        if marked is None or typed(marked) == in_utc(value):
+            return value if marked is None else marked
     except (ArithmeticError, ValueError):
-        is_same = False
-    if not is_same:
-        raise CursorError(f"The cursor cannot be kept: {_at(path)}{value!r} does not come back as it was.")
-    return value if marked is None else marked
+        pass
+    raise CursorError(f"The cursor cannot be kept: {_at(path)}{value!r} does not come back as it was.")
 
 
 def typed(value: object) -> Any:  # noqa: ANN401 - any JSON, and the types above

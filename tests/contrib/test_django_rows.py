@@ -29,7 +29,7 @@ def visits(site: ModuleType) -> Iterator[type["SiteVisit"]]:
     """Seven visits of two orders; each column but the order's tells them apart."""
     from tests.contrib.site.shop.models import SiteOrder, SiteVisit  # noqa: PLC0415 - once Django is set up
 
-    assert site
+    assert site.app
     orders = [SiteOrder.objects.create(status=f"o{number}") for number in range(2)]
     for number in range(7):
         SiteVisit.objects.create(
@@ -87,7 +87,7 @@ def test_a_join_that_repeats_a_key_is_refused(visits: Any) -> None:
     from tests.contrib.site.shop.models import SiteOrder  # noqa: PLC0415 - once Django is set up
 
     assert visits
-    with pytest.raises(ValueError, match="two rows have .* in id: add a column that tells them apart"):
+    with pytest.raises(ValueError, match=r"two rows have .* in id: add a column that tells them apart"):
         next(rows_of(SiteOrder.objects.filter(visits__number__gte=0), size=1))
     assert 2 == len(list(rows_of(SiteOrder.objects.filter(visits__number__gte=0).distinct())))
 

@@ -1,6 +1,7 @@
 """Rows as objects of SQLAlchemy, and keys of all types, on SQLite and on PostgreSQL."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -99,7 +100,7 @@ def test_an_interrupted_select_has_each_object_once(session: Session, by: Any) -
 
     done = [interrupted(partial(rows_of, session, select(Book), by, size=size)) for size in (1, 2, 500)]
 
-    expected = sorted([(shelf, n) for shelf in (1, 2) for n in range(3)], key=lambda at: key_of(*at, names))
+    expected = sorted([(shelf, n) for shelf in (1, 2) for n in range(3)], key=lambda at: key_of(at[0], at[1], names))
     assert [expected] * 3 == [[(each.shelf_id, each.number) for each in books] for books in done]
 
 
@@ -168,7 +169,7 @@ def test_a_cursor_of_another_select_is_refused(session: Session) -> None:
     """As that of `keyset`."""
     with pytest.raises(CursorError, match="it must be a list with a value for each of uid"):
         rows_of(session, select(Book), Book.uid, [1, 2])
-    with pytest.raises((CursorError, StatementError), match="in the rows|uuid"):
+    with pytest.raises((CursorError, StatementError), match=r"in the rows|uuid"):
         next(rows_of(session, select(Book), Book.uid, [date(2026, 1, 1)]))
 
 
@@ -209,7 +210,7 @@ def test_keyset_takes_each_type_of_postgresql(postgres_url: str, kind: str) -> N
     """What the driver gives is the cursor, through its stored form, and brings each row once; ranges, too."""
     engine = create_engine(postgres_url)
     values = TYPES[kind]
-    with engine.connect() as connection, connection.connection.cursor() as driver:
+    with engine.connect() as connection, closing(connection.connection.cursor()) as driver:
         driver.execute("SET LOCAL timezone TO 'Europe/Berlin'")
         driver.execute(f"CREATE TEMPORARY TABLE typed_rows (at {kind})")
         driver.executemany("INSERT INTO typed_rows VALUES (%s)", [(value,) for value in values])

@@ -125,9 +125,7 @@ def test_a_middleware_that_calls_twice_is_one_beginning(app: Lowkiq, queue_name:
     assert (1, ["a"]) == (app.drain()["done"], begun)
 
 
-def test_a_job_that_does_not_ask_keeps_no_more_than_before(
-    app: Lowkiq, clock: ManualClock, queue_name: str
-) -> None:
+def test_a_job_that_does_not_ask_keeps_no_more_than_before(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """No byte: without a cursor its progress is not stored, and a later payload joins it."""
     begun: list[Any] = []
 

@@ -11,7 +11,6 @@ import pytest
 
 from lowkiq_lambda import BatchJob, HandlerError, Lowkiq, Worker, iterate
 from lowkiq_lambda.testing import AppUnderTest
-from lowkiq_lambda.testing.clock import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 
@@ -67,9 +66,7 @@ def test_a_coroutine_that_returns_an_iterator_fails_too(app: Lowkiq, queue_name:
 
 
 @pytest.mark.parametrize("result", [[1], (1,), []], ids=repr)
-def test_a_list_is_warned_of_once(
-    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture, result: Any
-) -> None:
+def test_a_list_is_warned_of_once(app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, result: Any) -> None:
     """Its work is done, and a retry would do it twice: so the job is done."""
     worker = declare(app, queue_name, Notes(), perform_job=lambda _self, _job: result)
     with caplog.at_level(logging.WARNING, "lowkiq_lambda.engine.results"):
@@ -82,9 +79,7 @@ def test_a_list_is_warned_of_once(
     ]
 
 
-def test_other_results_are_nobodys_business(
-    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_results_are_nobodys_business(app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
     """A database's cursor is an iterator, too, but its statement has run; a `perform` may return a list."""
     with closing(sqlite3.connect(":memory:")) as db, caplog.at_level(logging.WARNING):
         results = [db.execute("SELECT 1"), {"a": 1}, "text", 5]
@@ -110,5 +105,5 @@ def test_the_kit_fails_a_list(lowkiq: AppUnderTest) -> None:
 
     Listing.push(1, None)
 
-    with pytest.raises(HandlerError, match="Listing.perform_job returned a list: is a yield missing"):
+    with pytest.raises(HandlerError, match=r"Listing\.perform_job returned a list: is a yield missing"):
         lowkiq.drain()

@@ -58,9 +58,11 @@ def test_each_value_comes_back_at_any_depth(values: list[Any]) -> None:
     dumped = dump_cursor({"at": values, "deep": [values]})
     back = load_cursor(dumped)
 
-    assert [in_order(value) for value in values] == [in_order(value) for value in back["at"]] == [
-        in_order(value) for value in back["deep"][0]
-    ]
+    assert (
+        [in_order(value) for value in values]
+        == [in_order(value) for value in back["at"]]
+        == [in_order(value) for value in back["deep"][0]]
+    )
     assert [*map(type, values)] == [*map(type, back["at"])]
     assert dumped == dump_cursor(back)
 
@@ -89,7 +91,10 @@ def test_one_instant_is_one_cursor() -> None:
         ({"at": [{"~": 1}]}, r'at \.at\[0\]: the key "~" marks a value of another type'),
         ([Decimal("NaN")], r"at \[0\]: Decimal\('NaN'\) does not come back as it was"),
         ({"a": Decimal("sNaN")}, r"at \.a: Decimal\('sNaN'\) does not"),
-        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), r"datetime\.datetime\(9999.*does not come back as it was"),
+        (
+            datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
+            r"datetime\.datetime\(9999.*does not come back as it was",
+        ),
         ([UUID(int=1), time(1)], r"at \[1\]: JSON has no form for time"),
         ([UUID(int=1), {1, 2}], r"at \[1\]: JSON has no form for set"),
         ([UUID(int=1), float("inf")], r"at \[1\]: JSON has no form for inf"),
@@ -102,7 +107,8 @@ def test_other_values_are_refused_with_their_path(cursor: Any, why: str) -> None
 
 
 @pytest.mark.parametrize(
-    "kept", [b'{"~":5}', b'{"v":"x","~":"uuid"}', b'{"v":1,"~":"date"}', b'["~"]', b'{"v":"a","~":["b"]}', b'{"~":"set"}']
+    "kept",
+    [b'{"~":5}', b'{"v":"x","~":"uuid"}', b'{"v":1,"~":"date"}', b'["~"]', b'{"v":"a","~":["b"]}', b'{"~":"set"}'],
 )
 def test_a_cursor_that_only_looks_like_one_is_handed_over(kept: bytes) -> None:
     """What was kept before there were types is still read, whatever keys it has."""
