@@ -9,6 +9,7 @@ from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
+from tests.kit.iterating import Items, declare_items
 from tests.kit.recording import EventRecorder
 from tests.kit.workers import declare, jobs_of
 
@@ -106,3 +107,28 @@ def test_no_list_of_ids_is_made_where_nobody_asks(app: Lowkiq, recorder: EventRe
     assert "outcomes" not in vars(event)
     assert {"a": "done"} == event.outcomes
     assert "outcomes" in vars(event)
+
+
+def test_an_event_tells_of_runs_of_jobs_with_a_cursor(
+    app: Lowkiq, recorder: EventRecorder, clock: ManualClock, queue_name: str
+) -> None:
+    """J-22, J-23: a start, a stop, a resume, an end, and an end without items; of other jobs there is nothing to tell."""
+    items = Items(3)
+    worker = declare_items(app, queue_name, items, max_run_items=2, resume_in=5)
+    plain = declare(app, f"{queue_name}-plain", Notes())
+    worker.push_many(jobs_of("a"))
+    plain.push_many(jobs_of("a"))
+    app.drain()
+    clock.advance(5)
+    app.drain()
+    items.count = 0
+    worker.push_many(jobs_of("b"))
+    app.drain()
+
+    told = [
+        (job_id, event.outcomes[job_id], run.resumed, run.items, run.progress.items, run.progress.interruptions)
+        for event in recorder.events
+        for job_id, run in event.cursor_runs.items()
+    ]
+    assert [("a", "later", False, 2, 2, 1), ("a", "done", True, 1, 3, 1), ("b", "done", False, 0, 0, 0)] == told
+    assert 4 == len(recorder.events)
