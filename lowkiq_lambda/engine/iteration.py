@@ -220,7 +220,7 @@ def load_cursor(dumped: bytes) -> Any:  # noqa: ANN401 - any JSON, and types tha
     cursor = load_json(dumped)
     if _MARKED not in dumped:
         return cursor
-    from lowkiq_lambda.jobs.typed_cursor import typed  # noqa: PLC0415 - few cursors have such values
+    from lowkiq_lambda.jobs.cursor_values import typed  # noqa: PLC0415 - few cursors have such values
 
     return typed(cursor)
 
@@ -241,7 +241,7 @@ def dump_cursor(cursor: object) -> bytes:
 
 
 def _dump_typed(cursor: object) -> bytes:
-    from lowkiq_lambda.jobs.typed_cursor import plain  # noqa: PLC0415 - few cursors have such values
+    from lowkiq_lambda.jobs.cursor_values import plain  # noqa: PLC0415 - few cursors have such values
 
     try:
         return dump_json(plain(cursor))

@@ -9,8 +9,8 @@ import msgspec
 
 from lowkiq_lambda.iterate.cursors import Cursor, Level, is_count, strange
 from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.jobs.cursor_values import plain
 from lowkiq_lambda.jobs.retry import Later
-from lowkiq_lambda.jobs.typed_cursor import plain
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -9,7 +9,7 @@ from lowkiq_lambda.iterate.loops import Loop
 T = TypeVar("T")
 
 Cursor: TypeAlias = Any
-"""Any JSON but null, which begins, and the types of `typed_cursor`."""
+"""Any JSON but null, which begins, and the types of `cursor_values`."""
 Level: TypeAlias = Callable[..., Iterable[tuple[T, Cursor]]]
 """A function that takes `after` as its last argument and gives pairs."""
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from lowkiq_lambda.iterate.cursors import pages, strange
 from lowkiq_lambda.iterate.loops import Loop
-from lowkiq_lambda.jobs.typed_cursor import in_utc, typed
+from lowkiq_lambda.jobs.cursor_values import in_utc, typed
 
 T = TypeVar("T")
 

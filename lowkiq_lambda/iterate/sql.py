@@ -10,7 +10,7 @@ from uuid import UUID
 from lowkiq_lambda.iterate.cursors import is_count
 from lowkiq_lambda.iterate.keys import Key, checked_key, key_of, pages_of_rows
 from lowkiq_lambda.iterate.loops import Loop
-from lowkiq_lambda.jobs.typed_cursor import plain
+from lowkiq_lambda.jobs.cursor_values import plain
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED: Final = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*"""

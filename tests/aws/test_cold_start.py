@@ -98,7 +98,9 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
     assert not (packages / "DrainFunction" / "aws_lambda_powertools" / "event_handler").exists()
 
 
-@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry")])
+@pytest.mark.parametrize(
+    "brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry", "pybreaker")]
+)
 def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
     """The logger of Powertools writes models of pydantic by a part of what answers requests."""
     place = tmp_path / "aws_lambda_powertools"
@@ -106,6 +108,7 @@ def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, 
     parts = {
         "django": tmp_path / "lowkiq_lambda/contrib/django",
         "opentelemetry": tmp_path / "lowkiq_lambda/contrib/otel",
+        "pybreaker": tmp_path / "redis/multidb",
     }
     for part in parts.values():
         part.mkdir(parents=True)

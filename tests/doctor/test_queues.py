@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, MorgueLimits, Rate
+from lowkiq_lambda import BatchJob, Config, Lowkiq, MorgueLimits, Rate, Worker
 from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.store.shard.keys import declaration_key
@@ -298,3 +298,29 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     assert (own.admin.info("persistence")["rdb_changes_since_last_save"], sorted(own.admin.keys())) == before
     checks = {finding.check for finding in checked.findings if finding.mark != "ok"}
     assert {"durability", "due work", "moves", "schedules", "gone"} <= checks
+
+
+def test_a_perform_job_that_returns_a_list_is_told(own: Server, app: Lowkiq) -> None:
+    """J-5: a yield may be missing. Lists of functions within it, and jobs that yield, are nobody's business."""
+
+    def listing(_self: Worker, job: BatchJob) -> Any:
+        if job.payloads:
+            return [job.id]
+        return None
+
+    def plain(_self: Worker, job: BatchJob) -> Any:
+        def inner() -> list[str]:
+            return [job.id]
+
+        inner()
+
+    def yielding(_self: Worker, job: BatchJob) -> Any:
+        yield job.id
+        return [job.id]
+
+    for name, perform_job in (("listing", listing), ("plain", plain), ("yielding", yielding), ("built in", print)):
+        declare(app, name, Notes(), perform_job=perform_job)
+
+    assert own
+    ((mark, says),) = found(app, "results")
+    assert ("warning", "listing: its perform_job returns a list") == (mark, says.partition(": a job")[0])

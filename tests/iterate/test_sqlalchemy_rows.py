@@ -16,7 +16,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, joinedload, mapped_
 from lowkiq_lambda import CursorError, Worker
 from lowkiq_lambda.iterate import chunks, key_ranges, keyset
 from lowkiq_lambda.iterate import sqlalchemy as rows_of
-from lowkiq_lambda.jobs.typed_cursor import in_utc
+from lowkiq_lambda.jobs.cursor_values import in_utc
 from lowkiq_lambda.testing import run_through
 
 AT = datetime(2026, 10, 25, 0, 30, 0, 1, tzinfo=UTC)

@@ -112,7 +112,7 @@ def test_no_list_of_ids_is_made_where_nobody_asks(app: Lowkiq, recorder: EventRe
 def test_an_event_tells_of_runs_of_jobs_with_a_cursor(
     app: Lowkiq, recorder: EventRecorder, clock: ManualClock, queue_name: str
 ) -> None:
-    """J-22, J-23: a start, a stop, a resume, an end, and an end without items; of other jobs there is nothing to tell."""
+    """J-22, J-23: a start, a stop, a resume, an end, and an end without items; other jobs have none."""
     items = Items(3)
     worker = declare_items(app, queue_name, items, max_run_items=2, resume_in=5)
     plain = declare(app, f"{queue_name}-plain", Notes())

@@ -212,3 +212,19 @@ def test_loops_in_loops_know_their_place_by_values_of_any_type() -> None:
     run_through(Days, [])
 
     assert [(1, "a"), (1, "b"), (2, "a"), (2, "b")] == done
+
+
+def test_later_versions_read_these_forms() -> None:
+    """What 0.1.0 keeps of each type, byte by byte."""
+    forms = [
+        b'{"v":"7d444840-9dc0-11d1-b245-5ffdce74fad2","~":"uuid"}',
+        b'{"v":"2026-03-29T02:30:00.000000","~":"datetime"}',
+        b'{"v":"2026-03-29T02:30:00.000007+00:00","~":"datetime"}',
+        b'{"v":"2026-03-29","~":"date"}',
+        b'{"v":"1.10","~":"decimal"}',
+        b'{"v":"AP8=","~":"bytes"}',
+    ]
+
+    assert CURSORS[:6] == [load_cursor(form) for form in forms]
+    assert forms == [dump_cursor(cursor) for cursor in CURSORS[:6]]
+    assert b'{"fold":1,"v":"2026-03-29T02:30:00.000000","~":"datetime"}' == dump_cursor(CURSORS[1].replace(fold=1))

@@ -1,11 +1,16 @@
-"""Differences between the declarations of the code and those on the server."""
+"""Differences between the declarations of the code and those on the server, and handlers that look wrong."""
 
+import ast
+import inspect
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from textwrap import dedent
+from typing import Any
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.core import Core
+from lowkiq_lambda.declare.worker import Worker, is_generator
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
@@ -25,7 +30,7 @@ from lowkiq_lambda.views.queues import QueueMetrics
 def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough: bool = True) -> Iterator[Finding]:
     """The findings on each queue of the code, then on queues that only the server has.
 
-    Unless it is `thorough`, the limits of a queue are read only where the shards say that they were set.
+    Unless it is `thorough`, the limits of a queue are read only where the shards say that they were set, and no source.
     """
     states = {state.name: state for state in queues.found if state.name in core.queues}
     agreed = []
@@ -38,6 +43,14 @@ def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough
             differences += _of_limits(name, limits[name])
         yield from differences
         agreed += [] if differences else [name]
+        if thorough and _returns_a_list(queue.worker):
+            yield _found(
+                "results",
+                "warning",
+                "its perform_job returns a list: a job with a cursor yields, and the result of others is not read",
+                "Write yield for each item, or return nothing.",
+                name,
+            )
     if agreed:
         yield _found("declarations", "ok", f"the server has {some(agreed)} as the code declares them")
     yield from _undeclared(core, queues)
@@ -88,6 +101,24 @@ def _of_queue(queue: Queue, state: QueueState | None, prefix: str) -> Iterator[F
         least = f"only contract version {state.notes.least_version} or newer may write it"
         sentence = f"{least}, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
+
+
+def _returns_a_list(worker: type[Worker[Any]]) -> bool:
+    """Whether a `return` of a `perform_job` that does not yield has a list; False if its source cannot be read."""
+    if is_generator(worker) or not hasattr(worker, "perform_job"):
+        return False
+    try:
+        body = ast.parse(dedent(inspect.getsource(inspect.unwrap(worker.perform_job)))).body
+    except (OSError, SyntaxError, TypeError):
+        return False
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    nodes: list[ast.AST] = [node for function in body for node in ast.iter_child_nodes(function)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.List | ast.ListComp):
+            return True
+        nodes += [] if isinstance(node, inner) else ast.iter_child_nodes(node)
+    return False
 
 
 def _may_be_limited(state: QueueState) -> bool:

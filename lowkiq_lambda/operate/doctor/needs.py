@@ -27,6 +27,7 @@ ORDER: Final = (
     ),
     *("other queues", "payload types", "slow", "clock", "versions", "quiet", "address", "user", "processes", "keys"),
     "accounts",
+    "results",
 )
 """The checks of each mark, worst first."""
 _HAVE_ACTS: Final = {"actions/queue", "tenants", "waiting", "errors", "limits", "morgue"}
@@ -101,5 +102,7 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
     "morgue": _of_queue("Open the morgue", "morgue", "lowkiq requeue {}"),
     "moves": _go_on_with_move,
     "damage": _of_queue("See the shards", "shards"),
-    **dict.fromkeys(("declarations", "least version", "verify", "payload types"), _of_queue("Open the queue", "queue")),
+    **dict.fromkeys(
+        ("declarations", "least version", "verify", "payload types", "results"), _of_queue("Open the queue", "queue")
+    ),
 }

@@ -63,6 +63,7 @@ _PARTS: Final[Mapping[str, Sequence[str]]] = {
     "jsonpath_ng": (f"{_POWERTOOLS}/utilities/data_masking",),
     "fastjsonschema": (f"{_POWERTOOLS}/utilities/validation",),
     "django": ("lowkiq_lambda/contrib/django",),
+    "pybreaker": ("redis/multidb", "redis/asyncio/multidb"),
     "opentelemetry": ("lowkiq_lambda/contrib/otel",),
 }
 """Parts that are of no use without a package, by its name: most cannot even be imported.
