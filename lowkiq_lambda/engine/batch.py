@@ -122,8 +122,9 @@ class BatchJob(Generic[P]):
     def is_first_run(self) -> bool:
         """Whether no run of the job has ended or saved its progress before, so that it may begin what it does once.
 
-        A job that asks keeps its progress at each throttle, failure and stop, even without a cursor. After a death
-        before the first save the answer is True again. Only a job with a cursor has several runs: of others it is True.
+        A job that asks keeps its progress at each throttle, failure and stop, even without a cursor: so a beginning
+        that may fail itself asks `job.cursor is None`, and yields a cursor. After a death before the first save the
+        answer is True again. Only a job with a cursor has several runs: of others it is True.
         """
         return self.iteration is None or self.iteration.ask_first()
 

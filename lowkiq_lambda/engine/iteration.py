@@ -93,6 +93,11 @@ class Iteration:
         return None if self.progress.cursor is None else load_cursor(self.progress.cursor)
 
     @property
+    def has_progress(self) -> bool:
+        """Whether there is something to save: a cursor, or once that it has begun."""
+        return self.progress.cursor is not None or (self._keeps_start and not self.is_kept)
+
+    @property
     def has_advanced(self) -> bool:
         """Whether the cursor is another one than at the beginning of this batch."""
         return self.progress.cursor != self._began_at
@@ -135,8 +140,7 @@ class Iteration:
             progress.interruptions += 1
             # A lone surrogate, such as a file's name has, cannot be stored.
             progress.reason = cut(reason.encode(errors="backslashreplace").decode(), LONGEST_REASON)
-        is_kept = self.is_kept or self._keeps_start or progress.cursor is not None
-        return progress.dump() if is_kept else None
+        return progress.dump() if self.is_kept or self.has_progress else None
 
 
 AfterItem: TypeAlias = Callable[[Iteration], str | None]

@@ -89,7 +89,7 @@ class IterationRun:
             if self._turn_over_at is None:
                 # The time for coming back to the cursor is not a part of the job's turn.
                 self._turn_over_at = now + self._turn
-            if now - self._saved_at >= self._interval and iteration.progress.cursor is not None:
+            if now - self._saved_at >= self._interval and iteration.has_progress:
                 self._save(iteration)
             return self._stop_reason()
         except LowkiqError as error:

@@ -95,6 +95,33 @@ def test_a_death_after_a_save_does_not_begin_again(make_app: MakeApp, clock: Man
     assert (["a"], 1) == (begun, counts["done"])
 
 
+def test_a_job_of_bare_yields_saves_once_that_it_began(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """J-37: there is no cursor to save, so a later yield has nothing new."""
+    app, begun = make_app(settle_interval=0.0), list[str]()
+    mortal = Mortal(app)
+    backend, saves = app.core.drains.drainer._backend, list[str]()
+    run = backend.run
+
+    def noting(name: str, *args: Any, **options: Any) -> Any:
+        saves.append(name)
+        return run(name, *args, **options)
+
+    def then(run: int) -> Any:
+        yield None
+        yield None
+        if run == 1:
+            mortal.die()
+
+    backend.run = noting  # type: ignore[method-assign]  # that is the point
+    worker = declare(app, queue_name, Notes(), perform_job=beginning(begun, then))
+    worker.push_many(jobs_of("a"))
+    mortal.drain()
+    outlive(app, clock, worker)
+    app.drain()
+
+    assert (["a"], 1) == (begun, saves.count("checkpoint"))
+
+
 def test_the_next_payloads_of_an_id_begin_anew(app: Lowkiq, queue_name: str) -> None:
     """A job that is done is forgotten, and so is that it began."""
     begun: list[str] = []
