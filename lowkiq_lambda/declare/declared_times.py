@@ -39,7 +39,7 @@ def check_times(worker: type[Worker[Any]], name: str) -> None:
 
 
 def check_time(name: str, field: str, value: object) -> None:
-    """Refuses, with DeclarationError, what is no time, or a shorter one than the field may have."""
+    """Refuses, with DeclarationError, a value that is not a time, or is shorter than the field may be."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not is_number(seconds) or not isinstance(seconds, int | float) or not LEAST[field] <= seconds <= MAX_DELAY:
         least = f"{LEAST[field]:g}"

@@ -46,7 +46,7 @@ class Iteration:
         self.is_resumed = False
         """Whether an earlier delivery of it has left its progress."""
         self.is_first = True
-        """Whether nothing of an earlier run was kept, and none has ended in this batch."""
+        """Whether no progress of an earlier run was kept, and no run has ended in this batch."""
         self._keeps_start = False
         """Whether its progress is kept even without a cursor."""
         self.items_before = progress.items

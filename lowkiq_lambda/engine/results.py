@@ -24,7 +24,7 @@ class Strictness:
 def check_result(result: object, job_of: Worker[Any] | None) -> None:
     """Raises HandlerError for a result whose work was not done; warns of a list that a `perform_job` returns.
 
-    A list is no error: `return [apply(x) for x in xs]` has done its work, and a retry would do it twice.
+    A list does not fail: `return [apply(x) for x in xs]` has done its work, and a retry would do it twice.
     """
     if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         kind = type(result).__name__

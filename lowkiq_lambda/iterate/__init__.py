@@ -7,13 +7,13 @@ plain iterators: they compose, and nothing in the engine knows of them.
 from lowkiq_lambda.iterate.combine import chunks, nested, phases, throttled
 from lowkiq_lambda.iterate.csv_files import csv_rows
 from lowkiq_lambda.iterate.cursors import pages, s3_objects
-from lowkiq_lambda.iterate.loops import Loop
 from lowkiq_lambda.iterate.orm import django, sqlalchemy
+from lowkiq_lambda.iterate.pairs import Pairs
 from lowkiq_lambda.iterate.sequences import parts, sequence, share
 from lowkiq_lambda.iterate.sql import key_ranges, keyset
 
 __all__ = [
-    "Loop",
+    "Pairs",
     "chunks",
     "csv_rows",
     "django",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from lowkiq_lambda.iterate.cursors import Cursor, Level, is_count, strange
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 from lowkiq_lambda.jobs.cursor_values import plain
 from lowkiq_lambda.jobs.retry import Later
 
@@ -20,7 +20,7 @@ B = TypeVar("B")
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Loop[list[T], C]:
+def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Pairs[list[T], C]:
     """Lists of `size` items, the last one shorter; the cursor of a chunk is that of its last item.
 
     A crash repeats a whole chunk, so take chunks where many items cost as much as one: a bulk insert, a call of an API.
@@ -40,7 +40,7 @@ def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Loop[list[T], C]:
         items = getattr(pairs, "total", None)
         return None if items is None else -(-(items - start) // size)
 
-    return Loop(_chunks(iter(pairs), size), total, measure=lambda: getattr(pairs, "fraction", None))
+    return Pairs(_chunks(iter(pairs), size), total, measure=lambda: getattr(pairs, "fraction", None))
 
 
 def _chunks(rest: Iterator[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C]]:
@@ -55,7 +55,7 @@ def nested(
     /,
     *,
     after: Cursor = None,
-) -> Loop[tuple[A, T], list[Any]]: ...
+) -> Pairs[tuple[A, T], list[Any]]: ...
 @overload
 def nested(
     outer: Callable[[Any], Iterable[tuple[A, Any]]],
@@ -64,10 +64,10 @@ def nested(
     /,
     *,
     after: Cursor = None,
-) -> Loop[tuple[A, B, T], list[Any]]: ...
+) -> Pairs[tuple[A, B, T], list[Any]]: ...
 @overload
-def nested(*levels: Level[Any], after: Cursor = None) -> Loop[tuple[Any, ...], list[Any]]: ...
-def nested(*levels: Level[Any], after: Cursor = None) -> Loop[tuple[Any, ...], list[Any]]:
+def nested(*levels: Level[Any], after: Cursor = None) -> Pairs[tuple[Any, ...], list[Any]]: ...
+def nested(*levels: Level[Any], after: Cursor = None) -> Pairs[tuple[Any, ...], list[Any]]:
     """A loop in a loop: tuples with the item of each level; the cursor is [before, at, inner].
 
     `outer(after)` gives pairs, `inner(item, after)` those of one item, a third level gets both items. `before` is the
@@ -84,7 +84,7 @@ def nested(*levels: Level[Any], after: Cursor = None) -> Loop[tuple[Any, ...], l
     """
     if len(levels) < len(("outer", "inner")):
         raise ValueError("nested takes two levels or more")
-    return Loop(_nested((), levels, after))
+    return Pairs(_nested((), levels, after))
 
 
 def _nested(
@@ -119,7 +119,7 @@ def _equal(cursor: object, stored: object) -> bool:
     return _encoder.encode(plain(cursor)) == _encoder.encode(plain(stored))
 
 
-def phases(after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, Any]]]) -> Loop[T, list[Any]]:
+def phases(after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, Any]]]) -> Pairs[T, list[Any]]:
     """Loops one after the other, by name; the cursor is [name, cursor in it].
 
     Each takes `after` and gives pairs. A phase may be added while jobs are under way, but not renamed or
@@ -141,7 +141,7 @@ def phases(after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, 
         if name not in names:
             raise strange("phases", after, f"there is no phase {name!r} among {', '.join(names)}")
         first = names.index(name)
-    return Loop(_phases({name: iterators[name] for name in names[first:]}, inner))
+    return Pairs(_phases({name: iterators[name] for name in names[first:]}, inner))
 
 
 def _phases(
@@ -153,7 +153,7 @@ def _phases(
         inner = None
 
 
-def throttled(pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds: float | timedelta) -> Loop[T, C]:
+def throttled(pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds: float | timedelta) -> Pairs[T, C]:
     """The same pairs, with a question before each item: where `when()` is true, the job goes on in `seconds`.
 
     A text that `when` returns is the reason that people see. Raises Later.
@@ -170,7 +170,7 @@ def throttled(pairs: Iterable[tuple[T, C]], when: Callable[[], object], seconds:
                 raise Later(seconds, reason if isinstance(reason, str) else "throttled")
             yield pair
 
-    return Loop(
+    return Pairs(
         asked(),
         lambda: getattr(pairs, "total", None),
         position=getattr(pairs, "position", 0),

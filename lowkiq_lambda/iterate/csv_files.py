@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
 from lowkiq_lambda.iterate.cursors import is_count, strange
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 
 _ASCII: Final = bytes(range(128))
 _COMPARED: Final = 64
@@ -22,7 +22,7 @@ def csv_rows(
     encoding: str = "utf-8",
     fieldnames: Sequence[str] | None = None,
     **csv_format: Any,  # noqa: ANN401 - as csv.DictReader has them
-) -> Loop[dict[str | Any, str | Any], list[int]]:
+) -> Pairs[dict[str | Any, str | Any], list[int]]:
     r"""The rows of a CSV file as `csv.DictReader` has them; the cursor is [row, byte after it, checksum].
 
     A resume reads the header anew and seeks to the row, so it takes no longer in a large file. `file` is open in binary
@@ -52,7 +52,7 @@ def csv_rows(
         lines.go_on(start, check, after)
     rows = enumerate(reader if header else (), start=number + 1)
     pairs = ((row, [count, lines.offset, lines.check]) for count, row in rows)
-    return Loop(pairs, position=number, measure=lines.fraction)
+    return Pairs(pairs, position=number, measure=lines.fraction)
 
 
 class _Lines:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from lowkiq_lambda.base.errors import CursorError
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = None) -> Loop[T, C]:
+def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = None) -> Pairs[T, C]:
     """The items of all pages: `fetch(cursor)` gives the (item, cursor) pairs after the cursor, and none at the end.
 
     `fetch` is asked with None first, then with the cursor of the last item of the page before. Raises ValueError where
@@ -40,7 +40,7 @@ def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = 
         >>> list(pages(lambda n: [("item", n + 1)] if n < 3 else [], after=1))
         [('item', 2), ('item', 3)]
     """
-    return Loop(_pages(fetch, after))
+    return Pairs(_pages(fetch, after))
 
 
 def _pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None) -> Iterator[tuple[T, C]]:
@@ -67,7 +67,7 @@ class ListsObjects(Protocol):
 
 def s3_objects(
     client: ListsObjects, bucket: str, prefix: str = "", after: str | None = None, *, size: int = 1_000
-) -> Loop[dict[str, Any], str]:
+) -> Pairs[dict[str, Any], str]:
     """The objects of a bucket whose keys begin with `prefix`, in the order of their keys; the cursor is the key.
 
     Items are those of ListObjectsV2 (`Key`, `Size`, `LastModified`, `ETag` …), `size` of them in each call (1,000 at

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from lowkiq_lambda.iterate.cursors import pages, strange
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 from lowkiq_lambda.jobs.cursor_values import in_utc, typed
 
 T = TypeVar("T")
@@ -30,11 +30,11 @@ def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
     after: Key | None,
     size: int,
     count: Callable[[], int | None],
-) -> Loop[T, Key]:
+) -> Pairs[T, Key]:
     """The rows after a key, `size` of them in each page, as `read` gives them.
 
     Each page asks for the row of its cursor once more: so it is seen where the database takes keys for equal that
-    Python does not, or tells apart some that Python does not. Raises ValueError for a size that is no count.
+    Python does not, or tells apart some that Python does not. Raises ValueError for a size below 1.
     """
     if size < 1:
         raise ValueError(f"size is at least 1, not {size}")
@@ -57,7 +57,7 @@ def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
                 raise _alike("two rows have", key, columns)
         return pairs[:size]
 
-    return Loop(pages(fetch, after), count)
+    return Pairs(pages(fetch, after), count)
 
 
 def key_of(helper: str, key: object, columns: Sequence[str]) -> Key | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowkiq_lambda.iterate.keys import Key, key_of, pages_of_rows
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -22,7 +22,7 @@ def django(  # noqa: PLR0913 - all but two are given by name
     size: int = 500,
     until: Sequence[Any] | None = None,
     count: bool = True,
-) -> Loop[Any, Key]:
+) -> Pairs[Any, Key]:
     """The objects of a queryset, ordered by its model's fields `by`; the cursor is a list of their values.
 
     Pages of `size` rows are read as `keyset` reads them. `by` names fields of the model that are never NULL and
@@ -71,7 +71,7 @@ def sqlalchemy(  # noqa: PLR0913 - all but three are given by name
     size: int = 500,
     until: Sequence[Any] | None = None,
     count: bool = True,
-) -> Loop[Any, Key]:
+) -> Pairs[Any, Key]:
     """The objects of a select, ordered by its columns `by`; the cursor is a list of their values.
 
     Pages of `size` rows are read as `keyset` reads them. `by` is `Order.id`, or a list of such columns, which are never

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lowkiq_lambda.iterate.cursors import is_count, strange
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 
 T = TypeVar("T")
 
 
-def sequence(items: Sequence[T], after: int | None = None, *, shrinks: bool = False) -> Loop[T, int]:
+def sequence(items: Sequence[T], after: int | None = None, *, shrinks: bool = False) -> Pairs[T, int]:
     """The items of a list or a range; the cursor is an item's index.
 
     `range(n)` counts, `[x]` is done once. Items must not move: between two runs of a job others may only be added at
@@ -26,7 +26,7 @@ def sequence(items: Sequence[T], after: int | None = None, *, shrinks: bool = Fa
         raise strange("sequence", after, f"there are only {len(items)} items")
     start = 0 if after is None else min(after + 1, len(items))
     pairs = ((items[index], index) for index in range(start, len(items)))
-    return Loop(pairs, lambda: len(items), position=start)
+    return Pairs(pairs, lambda: len(items), position=start)
 
 
 def share(items: Sequence[T], part: Sequence[int]) -> Sequence[T]:

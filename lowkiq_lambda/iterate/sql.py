@@ -9,7 +9,7 @@ from uuid import UUID
 
 from lowkiq_lambda.iterate.cursors import is_count
 from lowkiq_lambda.iterate.keys import Key, checked_key, key_of, pages_of_rows
-from lowkiq_lambda.iterate.loops import Loop
+from lowkiq_lambda.iterate.pairs import Pairs
 from lowkiq_lambda.jobs.cursor_values import plain
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -19,7 +19,7 @@ _READINGS: Final = [
     re.compile(rf"(?P<hidden>{quoted}|/\*.*?\*/|`[^`]*`|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)|[()]|\w+|.", re.DOTALL)
     for quoted in (_QUOTED, _QUOTED_BY_MYSQL)
 ]
-"""What a statement is made of, as the standard has it, and as MySQL does, where a string may have a backslash."""
+"""The parts of a statement, as the standard has them, and as MySQL does, where a string may have a backslash."""
 _OWN: Final = re.compile(
     r"(?<![.\w])(ORDER\s+BY|LIMIT|OFFSET(?=\s+[\d%?:$])|FETCH\s+(?:FIRST|NEXT)"
     r"|FOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE))\b",
@@ -39,7 +39,7 @@ def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
     params: Sequence[Any] = (),
     placeholder: str = "%s",
     count: bool = True,
-) -> Loop[Any, Key]:
+) -> Pairs[Any, Key]:
     """The rows of a query, ordered by its columns `by`; the cursor is a list of their values.
 
     `execute(sql, params)` gives rows: tuples, mappings, or objects that have values by position. It is called for each

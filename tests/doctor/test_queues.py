@@ -300,7 +300,7 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     assert {"durability", "due work", "moves", "schedules", "gone"} <= checks
 
 
-def test_a_perform_job_that_returns_a_list_is_told(own: Server, app: Lowkiq) -> None:
+def test_a_perform_job_that_returns_a_list_is_told(app: Lowkiq) -> None:
     """J-5: a yield may be missing. Lists of functions within it, and jobs that yield, are nobody's business."""
 
     def listing(_self: Worker, job: BatchJob) -> Any:
@@ -321,6 +321,5 @@ def test_a_perform_job_that_returns_a_list_is_told(own: Server, app: Lowkiq) -> 
     for name, perform_job in (("listing", listing), ("plain", plain), ("yielding", yielding), ("built in", print)):
         declare(app, name, Notes(), perform_job=perform_job)
 
-    assert own
     ((mark, says),) = found(app, "results")
     assert ("warning", "listing: its perform_job returns a list") == (mark, says.partition(": a job")[0])

@@ -22,11 +22,11 @@ from lowkiq_lambda.testing import run_through
 AT = datetime(2026, 10, 25, 0, 30, 0, 1, tzinfo=UTC)
 
 
-class Base(DeclarativeBase):
+class IteratedBase(DeclarativeBase):
     """The tables of this file."""
 
 
-class Shelf(Base):
+class BookShelf(IteratedBase):
     """A shelf of books."""
 
     __tablename__ = "iterated_shelf"
@@ -35,7 +35,7 @@ class Shelf(Base):
     books: Mapped[list["Book"]] = relationship(back_populates="shelf")
 
 
-class Book(Base):
+class Book(IteratedBase):
     """A book with a key of each type."""
 
     __tablename__ = "iterated_book"
@@ -44,7 +44,7 @@ class Book(Base):
     uid: Mapped[UUID]
     day: Mapped[date]
     content: Mapped[bytes]
-    shelf: Mapped[Shelf] = relationship(back_populates="books")
+    shelf: Mapped[BookShelf] = relationship(back_populates="books")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -52,16 +52,16 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A database with two shelves of three books each."""
     url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     made = create_engine(url)
-    Base.metadata.create_all(made)
+    IteratedBase.metadata.create_all(made)
     with Session(made) as session:
-        session.add_all([Shelf(id=1, place="left"), Shelf(id=2, place=None)])
+        session.add_all([BookShelf(id=1, place="left"), BookShelf(id=2, place=None)])
         session.flush()
         session.add_all([book(shelf, number) for shelf in (1, 2) for number in range(3)])
         session.commit()
     try:
         yield made
     finally:
-        Base.metadata.drop_all(made)
+        IteratedBase.metadata.drop_all(made)
         made.dispose()
 
 
@@ -111,9 +111,9 @@ def key_of(shelf: int, number: int, names: list[str]) -> list[Any]:
 
 def test_a_key_of_several_tables_and_a_join_that_repeats_none(session: Session) -> None:
     """J-31 and job-iteration #457: names of columns have their tables, so `id` is that of its own one."""
-    statement = select(Book, Shelf.place).join(Book.shelf).where(Shelf.id > 0)
+    statement = select(Book, BookShelf.place).join(Book.shelf).where(BookShelf.id > 0)
 
-    done = interrupted(lambda after: rows_of(session, statement, [Shelf.id, Book.number], after, size=2))
+    done = interrupted(lambda after: rows_of(session, statement, [BookShelf.id, Book.number], after, size=2))
 
     assert [(1, 0, "left"), (1, 1, "left"), (1, 2, "left"), (2, 0, None)] == [
         (each.Book.shelf_id, each.Book.number, each.place) for each in done[:4]
@@ -123,7 +123,7 @@ def test_a_key_of_several_tables_and_a_join_that_repeats_none(session: Session) 
 def test_a_join_that_repeats_a_key_is_refused(session: Session) -> None:
     """A shelf comes once for each of its books."""
     with pytest.raises(ValueError, match=r"two rows have \[1\] in id: add a column that tells them apart"):
-        next(rows_of(session, select(Shelf).join(Shelf.books), Shelf.id, size=1))
+        next(rows_of(session, select(BookShelf).join(BookShelf.books), BookShelf.id, size=1))
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_a_join_that_repeats_a_key_is_refused(session: Session) -> None:
         (select(Book).order_by(Book.day), Book.uid, "a select without order_by"),
         (select(Book).limit(5), Book.uid, "a select without a limit"),
         (select(Book).offset(5), Book.uid, "a select without a limit"),
-        (select(Shelf), Shelf.place, "iterated_shelf.place may be NULL"),
-        (select(Shelf), Book.uid, "the select does not have the table of iterated_book.uid"),
-        (select(Shelf), func.lower(Shelf.place), "is not a column of a table"),
-        (select(Shelf), "id", "id is not a column of a table"),
-        (select(Shelf), [], "by has at least one column"),
+        (select(BookShelf), BookShelf.place, "iterated_shelf.place may be NULL"),
+        (select(BookShelf), Book.uid, "the select does not have the table of iterated_book.uid"),
+        (select(BookShelf), func.lower(BookShelf.place), "is not a column of a table"),
+        (select(BookShelf), "id", "id is not a column of a table"),
+        (select(BookShelf), [], "by has at least one column"),
     ],
 )
 def test_a_select_that_cannot_be_divided_into_pages_is_refused(
@@ -176,9 +176,9 @@ def test_a_cursor_of_another_select_is_refused(session: Session) -> None:
 def test_collections_are_loaded_by_selects_of_their_own(session: Session) -> None:
     """A join would repeat the rows of a page."""
     with pytest.raises(ValueError, match="load collections by selectinload"):
-        next(rows_of(session, select(Shelf).options(joinedload(Shelf.books)), Shelf.id))
+        next(rows_of(session, select(BookShelf).options(joinedload(BookShelf.books)), BookShelf.id))
 
-    loop = rows_of(session, select(Shelf).options(selectinload(Shelf.books)), Shelf.id, size=1)
+    loop = rows_of(session, select(BookShelf).options(selectinload(BookShelf.books)), BookShelf.id, size=1)
     assert [3, 3] == [len(shelf.books) for shelf, _ in loop]
 
 

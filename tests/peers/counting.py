@@ -11,7 +11,7 @@ from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 
 
-class Counting:
+class CountingItems:
     """Jobs over a loop; `before` is called with each item, and may raise. `notes` has what ran, in order."""
 
     def __init__(self, loop_of: Callable[[Any], Iterable[tuple[Any, Any]]], before: Any = lambda _item: None) -> None:
@@ -39,7 +39,7 @@ def times(count: int) -> Callable[[Any], Iterable[tuple[int, int]]]:
     return lambda after: sequence(range(count), after)
 
 
-class Told:
+class RunEvents:
     """An observer: what each settling says of runs of jobs with a cursor."""
 
     def __init__(self, app: Lowkiq) -> None:

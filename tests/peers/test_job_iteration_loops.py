@@ -12,7 +12,7 @@ from lowkiq_lambda.iterate import chunks, csv_rows, nested, parts, sequence, sha
 from lowkiq_lambda.testing import ManualClock, run_job, run_through
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
-from tests.peers.counting import Counting, Told, drain, start, times
+from tests.peers.counting import CountingItems, RunEvents, drain, start, times
 
 FILE = b"id,name\n" + b"".join(b"%d,n%d\n" % (number, number) for number in range(11))
 
@@ -256,10 +256,10 @@ def test_a_throttled_loop_has_the_pairs_and_the_size_of_its_own() -> None:
     assert (3, [(1, 0), (2, 1), (3, 2)]) == (loop.total, list(loop))
 
 
-def throttling(answers: str) -> Counting:
+def throttling(answers: str) -> CountingItems:
     """Three items; an answer is "y" or "n", one after the other, and then no."""
     left = [*answers]
-    return Counting(lambda after: throttled(sequence([1, 2, 3], after), lambda: left and left.pop(0) == "y", 30))
+    return CountingItems(lambda after: throttled(sequence([1, 2, 3], after), lambda: left and left.pop(0) == "y", 30))
 
 
 def test_a_throttled_loop_goes_through_its_items(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -297,7 +297,7 @@ def test_the_delay_of_a_throttle_has_precedence(app: Lowkiq, clock: ManualClock,
 
 def test_a_throttle_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/throttle_enumerator_test.rb, "throttle event is instrumented"."""
-    told = Told(app)
+    told = RunEvents(app)
     start(app, queue_name, throttling("y"))
     drain(app, clock)
 
@@ -306,7 +306,7 @@ def test_a_throttle_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) ->
 
 def test_a_stopped_job_rests_as_its_class_says(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/active_job_iteration_test.rb, "test_interrupted_job_uses_default_retry_backoff"."""
-    worker = start(app, queue_name, Counting(times(3)), max_run_items=1, resume_in=10)
+    worker = start(app, queue_name, CountingItems(times(3)), max_run_items=1, resume_in=10)
     began_at = clock.time()
     drain(app, clock)
 

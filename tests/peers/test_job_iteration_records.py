@@ -9,10 +9,10 @@ from sqlalchemy import Engine, create_engine, event, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.iterate import Loop, chunks, key_ranges, keyset
+from lowkiq_lambda.iterate import Pairs, chunks, key_ranges, keyset
 from lowkiq_lambda.iterate import sqlalchemy as rows_of
 from lowkiq_lambda.testing import ManualClock
-from tests.peers.counting import Counting, drain, start
+from tests.peers.counting import CountingItems, drain, start
 
 IDS = [*range(1, 11)]
 AT = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -68,7 +68,7 @@ def statements(session: Session) -> list[str]:
     return asked
 
 
-def products(session: Session, after: Any = None, **options: Any) -> Loop[Product, list[Any]]:
+def products(session: Session, after: Any = None, **options: Any) -> Pairs[Product, list[Any]]:
     """The products by their ids."""
     return rows_of(session, select(Product), Product.id, after, **options)
 
@@ -232,8 +232,7 @@ def test_a_key_of_two_columns(session: Session) -> None:
 def ranges_of(session: Session, sql: str, by: Any) -> list[list[Any]]:
     """Three ranges."""
 
-    def execute(query: str, params: list[Any]) -> list[Any]:
-        assert not params
+    def execute(query: str, _params: list[Any]) -> list[Any]:
         return [*session.connection().exec_driver_sql(query)]
 
     return key_ranges(execute, sql, by, 3)
@@ -268,7 +267,7 @@ def test_a_job_of_records_goes_on_after_its_stops(
     app: Lowkiq, clock: ManualClock, queue_name: str, session: Session
 ) -> None:
     """Two at a time. Peer: test/unit/active_job_iteration_test.rb, "test_active_record_job"."""
-    counting = Counting(lambda after: products(session, after))
+    counting = CountingItems(lambda after: products(session, after))
     worker = start(app, queue_name, counting, max_run_items=2)
     states = []
     for _ in range(2):
@@ -287,7 +286,7 @@ def test_a_job_of_batches_goes_on_after_its_stops(
     app: Lowkiq, clock: ManualClock, queue_name: str, session: Session
 ) -> None:
     """Peer: test/unit/active_job_iteration_test.rb, "test_activerecord_batches"."""
-    counting = Counting(lambda after: chunks(products(session, after), 3))
+    counting = CountingItems(lambda after: chunks(products(session, after), 3))
     worker = start(app, queue_name, counting, max_run_items=1)
     drain(app, clock)
     [waiting] = app.operate(worker).waiting.fetch(["a"])

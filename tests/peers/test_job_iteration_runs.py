@@ -13,7 +13,7 @@ from lowkiq_lambda.testing import ManualClock, run_job
 from tests.kit.handlers import Broken, Notes
 from tests.kit.looks import left_behind
 from tests.kit.workers import declare
-from tests.peers.counting import Counting, Told, drain, start, times
+from tests.peers.counting import CountingItems, RunEvents, drain, start, times
 
 
 class Symbol(enum.Enum):
@@ -22,7 +22,7 @@ class Symbol(enum.Enum):
     NAME = "name"
 
 
-class Text(str):
+class SubclassedText(str):
     """A text of another class."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ def test_a_job_with_a_loop_runs(app: Lowkiq, clock: ManualClock, queue_name: str
 
     Peer: test/unit/iteration_test.rb, "test_jobs_that_define_build_enumerator_and_each_iteration_will_not_raise".
     """
-    counting = Counting(times(2))
+    counting = CountingItems(times(2))
     start(app, queue_name, counting)
 
     assert ([{"done": 1}], [0, 1]) == (drain(app, clock), counting.items)
@@ -90,7 +90,7 @@ def test_a_time_is_a_cursor() -> None:
     [
         pytest.param(Worker(), id="test_jobs_using_active_record_cursor_will_raise"),
         pytest.param(Symbol.NAME, id="test_jobs_using_symbol_cursor_will_raise"),
-        pytest.param(Text("a"), id="test_jobs_using_string_subclass_cursor_will_raise"),
+        pytest.param(SubclassedText("a"), id="test_jobs_using_string_subclass_cursor_will_raise"),
         pytest.param(object(), id="test_jobs_using_basic_object_cursor_will_raise"),
     ],
 )
@@ -112,15 +112,15 @@ def test_a_cursor_that_cannot_be_kept_is_the_jobs_failure(app: Lowkiq, clock: Ma
 
     Peer: test/integration/integration_behaviour.rb, "unserializable corruption is prevented".
     """
-    worker = start(app, queue_name, Counting(lambda _after: [("item", timedelta(1))]))
+    worker = start(app, queue_name, CountingItems(lambda _after: [("item", timedelta(1))]))
 
     assert [{"retried": 1, "failed": 1}] == drain(app, clock)
     assert "The cursor cannot be kept" in str(app.operate(worker).waiting.fetch(["a"])[0].error)
 
 
-def slow(clock: ManualClock) -> Counting:
+def slow(clock: ManualClock) -> CountingItems:
     """Three items of 30 seconds."""
-    return Counting(times(3), lambda _item: clock.advance(30.0))
+    return CountingItems(times(3), lambda _item: clock.advance(30.0))
 
 
 def test_a_drain_has_a_limit_for_all_jobs(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -184,8 +184,8 @@ def test_a_class_has_a_limit_and_the_smaller_applies(
 
 def test_seconds_count_over_stops(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/iteration_test.rb, "test_total_time_is_updated_for_successful_jobs_with_interruptions"."""
-    told = Told(app)
-    start(app, queue_name, Counting(times(2), lambda _item: clock.advance(10.0)), max_run_items=1)
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(2), lambda _item: clock.advance(10.0)), max_run_items=1)
     drain(app, clock, 3)
 
     assert [10.0, 20.0, 20.0] == told.seconds
@@ -193,8 +193,8 @@ def test_seconds_count_over_stops(app: Lowkiq, clock: ManualClock, queue_name: s
 
 def test_seconds_of_a_job_in_one_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/iteration_test.rb, "test_jobs_using_on_complete_have_accurate_total_time"."""
-    told = Told(app)
-    start(app, queue_name, Counting(times(3), lambda _item: clock.advance(1.0)))
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(3), lambda _item: clock.advance(1.0)))
     drain(app, clock)
 
     assert [3.0] == told.seconds
@@ -212,7 +212,7 @@ def failing(clock: ManualClock) -> Any:
 
 def test_seconds_of_a_failed_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/iteration_test.rb, "test_total_time_is_updated_for_failed_jobs"."""
-    worker = start(app, queue_name, Counting(times(1), failing(clock)))
+    worker = start(app, queue_name, CountingItems(times(1), failing(clock)))
     drain(app, clock)
 
     progress = app.operate(worker).waiting.fetch(["a"])[0].progress
@@ -225,8 +225,8 @@ def test_observers_are_told_of_a_run(app: Lowkiq, clock: ManualClock, queue_name
 
     Peer: test/unit/iteration_test.rb, "test_each_iteration_instrumentation".
     """
-    told = Told(app)
-    start(app, queue_name, Counting(times(2)))
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(2)))
     drain(app, clock)
 
     assert [("done", False, 2, "")] == told.runs
@@ -234,8 +234,8 @@ def test_observers_are_told_of_a_run(app: Lowkiq, clock: ManualClock, queue_name
 
 def test_observers_are_told_of_a_run_that_fails(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/iteration_test.rb, "test_exception_in_each_iteration_instrumentation"."""
-    told = Told(app)
-    start(app, queue_name, Counting(times(1), failing(clock)))
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(1), failing(clock)))
     drain(app, clock)
 
     assert [("retried", False, 0, "")] == told.runs
@@ -255,7 +255,7 @@ def test_a_result_is_nobodys_business(app: Lowkiq, clock: ManualClock, queue_nam
 
 def test_a_job_without_a_loop_is_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """`return` before any yield. Peer: test/unit/active_job_iteration_test.rb, "test_build_enumerator_returns_nil"."""
-    told = Told(app)
+    told = RunEvents(app)
 
     def perform_job(_self: Worker, job: BatchJob) -> Iterator[int]:
         if job.payloads:
@@ -272,7 +272,7 @@ def test_an_empty_loop_is_told_and_done(app: Lowkiq, clock: ManualClock, queue_n
 
     Peer: test/unit/active_job_iteration_test.rb, "test_log_no_iterations".
     """
-    told, counting = Told(app), Counting(times(0))
+    told, counting = RunEvents(app), CountingItems(times(0))
     start(app, queue_name, counting)
     drain(app, clock)
 
@@ -281,7 +281,7 @@ def test_an_empty_loop_is_told_and_done(app: Lowkiq, clock: ManualClock, queue_n
 
 def test_what_begins_and_ends_runs_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Plain Python. Peer: test/unit/active_job_iteration_test.rb, "test_works_with_private_methods"."""
-    counting = Counting(times(3))
+    counting = CountingItems(times(3))
     start(app, queue_name, counting)
     drain(app, clock)
 
@@ -290,7 +290,7 @@ def test_what_begins_and_ends_runs_once(app: Lowkiq, clock: ManualClock, queue_n
 
 def test_a_job_of_one_item_begins_and_ends_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/active_job_iteration_test.rb, "test_single_iteration"."""
-    counting = Counting(times(1))
+    counting = CountingItems(times(1))
     worker = start(app, queue_name, counting)
     drain(app, clock)
 
@@ -308,7 +308,7 @@ def test_a_job_that_fails_goes_on_at_the_item(app: Lowkiq, clock: ManualClock, q
         if next(calls) % 4 == 0:
             raise Broken("no")
 
-    counting = Counting(times(10), before)
+    counting = CountingItems(times(10), before)
     worker = start(app, queue_name, counting, max_retry_count=2)
     states = []
     for _ in range(3):
@@ -361,8 +361,8 @@ def test_payloads_come_to_each_run(app: Lowkiq, clock: ManualClock, queue_name: 
 
 def test_the_end_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """With all its interruptions. Peer: test/unit/active_job_iteration_test.rb, "test_log_completion_data"."""
-    told = Told(app)
-    start(app, queue_name, Counting(times(3)), max_run_items=2)
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(3)), max_run_items=2)
     drain(app, clock, 2)
 
     assert [("later", False, 2, "run items over"), ("done", True, 1, "run items over")] == told.runs
@@ -370,8 +370,8 @@ def test_the_end_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) -> No
 
 def test_a_stop_is_told_with_its_reason(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/active_job_iteration_test.rb, "test_log_interruption_with_max_job_runtime_reason"."""
-    told = Told(app)
-    start(app, queue_name, Counting(times(3), lambda _item: clock.advance(2.0)), max_run_time=1)
+    told = RunEvents(app)
+    start(app, queue_name, CountingItems(times(3), lambda _item: clock.advance(2.0)), max_run_time=1)
     drain(app, clock)
 
     assert [("later", False, 1, "run time over")] == told.runs
@@ -379,13 +379,13 @@ def test_a_stop_is_told_with_its_reason(app: Lowkiq, clock: ManualClock, queue_n
 
 def test_a_reason_of_ones_own_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Peer: test/unit/active_job_iteration_test.rb, "test_log_interruption_with_custom_adapter_reason"."""
-    told = Told(app)
+    told = RunEvents(app)
 
     def before(item: int) -> None:
         if item == 1 and len(told.runs) == 0:
             raise Later(0, "process_shutdown")
 
-    start(app, queue_name, Counting(times(3), before))
+    start(app, queue_name, CountingItems(times(3), before))
     drain(app, clock)
 
     assert ("later", False, 1, "process_shutdown") == told.runs[0]
@@ -431,7 +431,7 @@ def test_a_stop_is_looked_for_after_each_item() -> None:
 
     Peer: test/unit/active_job_iteration_test.rb, "test_checks_for_exit_after_iteration".
     """
-    counting = Counting(times(3))
+    counting = CountingItems(times(3))
     run_job(
         type("Checking", (Worker,), {"perform_job": lambda _self, job: (yield from counting.perform_job(job))}),
         [],

@@ -263,8 +263,7 @@ def test_a_plain_iterable_and_a_job_without_a_cursor_are_followed_too(app: Lowki
     seen: list[Any] = []
 
     def perform_job(_self: Worker, job: BatchJob) -> None:
-        seen.extend(job.follow([("x", 1)]))
-        assert job.is_first_run
+        seen.extend(job.follow([("x", job.is_first_run)]))
 
     declare(app, queue_name, Notes(), perform_job=perform_job).push_many(jobs_of("a"))
     app.drain()
@@ -273,7 +272,7 @@ def test_a_plain_iterable_and_a_job_without_a_cursor_are_followed_too(app: Lowki
         perform_job = follow(lambda _after: [("y", 1)], seen)
 
     run_job(Plain, [])
-    assert [("x", 1), ("y", 0, None, None)] == seen
+    assert [("x", True), ("y", 0, None, None)] == seen
 
 
 def test_a_progress_without_a_measure_has_the_bytes_that_it_had() -> None:

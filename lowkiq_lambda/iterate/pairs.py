@@ -8,7 +8,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-class Loop(Iterator[tuple[T, C]], Generic[T, C]):
+class Pairs(Iterator[tuple[T, C]], Generic[T, C]):
     """An iterator of (item, cursor) pairs; `job.follow` tells people how far it is.
 
     `position` counts items: those before its first one, where they can be counted, and those that it has given.
