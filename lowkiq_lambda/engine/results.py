@@ -33,10 +33,7 @@ def check_result(result: object, job_of: Worker[Any] | None) -> None:
         wrong = f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
         hint = " Write async def, and await what it returns." if inspect.iscoroutine(result) else ""
         if inspect.isgenerator(result):
-            hint = (
-                " Write `yield from` in place of `return`; if perform_job yields, put functools.wraps into its"
-                " decorator."
-            )
+            hint = " Yield from it; if perform_job yields already, put functools.wraps into its decorator."
         raise HandlerError(wrong + hint)
     if isinstance(result, Iterator) and type(result).__module__.startswith(_LAZY):
         raise HandlerError(

@@ -70,7 +70,11 @@ def test_a_handler_that_returns_its_work_unfinished_has_failed(app: Lowkiq, queu
     """A coroutine or generator that comes back by accident was not run, so the ids are not done."""
     for name, handler, hint in (
         ("coroutine", accidental_coroutine, " Write async def, and await what it returns."),
-        ("generator", accidental_generator, " If perform_job yields, put functools.wraps into its decorator."),
+        (
+            "generator",
+            accidental_generator,
+            " Yield from it; if perform_job yields already, put functools.wraps into its decorator.",
+        ),
         ("Soon", lambda _batch: Soon(), ""),
     ):
         worker = declare(app, f"{queue_name}-{name}", handler)
