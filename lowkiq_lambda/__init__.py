@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         HandlerError,
         JobError,
         LeaseLost,
+        LimitExceeded,
         LowkiqError,
         NoSuchEntry,
         NoSuchQueue,
@@ -45,9 +46,11 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.incoming import Incoming
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
+    from lowkiq_lambda.jobs.limiting import Bucket, Concurrent, Leaky
     from lowkiq_lambda.jobs.rate import Rate
     from lowkiq_lambda.jobs.retry import DISCARD, KILL, Cancelled, Later
     from lowkiq_lambda.jobs.unique import Unique
+    from lowkiq_lambda.limiters.grant import Grant, Refusal
     from lowkiq_lambda.settings.config import Config
     from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
@@ -58,6 +61,8 @@ _PLACES: Final = {
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
     **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
     **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
+    **dict.fromkeys(("Bucket", "Concurrent", "Leaky"), "jobs.limiting"),
+    **dict.fromkeys(("Grant", "Refusal"), "limiters.grant"),
     **dict.fromkeys(("ErrorRule", "discard_on", "kill_on", "retry_on"), "declare.error_rules"),
     **dict.fromkeys(("DISCARD", "KILL", "Cancelled", "Later"), "jobs.retry"),
     "Config": "settings.config",
@@ -99,9 +104,11 @@ __all__ = [
     "Batch",
     "BatchClosed",
     "BatchJob",
+    "Bucket",
     "Buffer",
     "BufferFull",
     "Cancelled",
+    "Concurrent",
     "Config",
     "ConfigError",
     "Conflict",
@@ -110,6 +117,7 @@ __all__ = [
     "DeclarationError",
     "ErrorRule",
     "Failure",
+    "Grant",
     "HandlerError",
     "Incoming",
     "Job",
@@ -118,7 +126,9 @@ __all__ = [
     "JobView",
     "KeepRuns",
     "Later",
+    "Leaky",
     "LeaseLost",
+    "LimitExceeded",
     "Lowkiq",
     "LowkiqError",
     "MorgueJob",
@@ -135,6 +145,7 @@ __all__ = [
     "Pushed",
     "QueueMismatch",
     "Rate",
+    "Refusal",
     "Rejected",
     "RequestsFull",
     "ScoredPayload",

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import Id
     from lowkiq_lambda.engine.batch import Batch
     from lowkiq_lambda.jobs.debounce import Debounce
+    from lowkiq_lambda.jobs.limiting import Limit
+    from lowkiq_lambda.limiters.limiter import Limiter
     from lowkiq_lambda.operate.operations import Operations
     from lowkiq_lambda.push.remote import RemoteWorker
     from lowkiq_lambda.schedules.entry import DeclaredOptions
@@ -243,6 +245,16 @@ class Lowkiq:
         Raises DeclarationError, JobError, BackendError.
         """
         return self.tasks.new(name, on_complete, expires_in)
+
+    def limiter(self, name: str, limit: "Limit | None" = None, *, strict: bool = False) -> "Limiter":
+        """A limit that handlers ask while they run, as of an API key: docs/limits.md.
+
+        `app.limiter("stripe", Rate(100, per=1))` declares it; without a limit, the one that was declared. With `strict`
+        free points are kept for a second for the job whose turn it is. Raises DeclarationError.
+        """
+        from lowkiq_lambda.limiters.limiter import Limiters  # noqa: PLC0415 - only where it is asked for
+
+        return self.core.registry(Limiters).declare(self.core, name, limit, strict=strict)
 
     def flush(self, seconds: float = 5.0) -> int:
         """Write the jobs that wait in this process for Redis; how many are left after so many seconds.

@@ -148,6 +148,14 @@ class CursorError(LowkiqError, ValueError):
     """The cursor cannot be used: it was not made here, its data have changed, or JSON cannot hold it."""
 
 
+class LimitExceeded(LowkiqError):
+    """The limiter has no room now: ask again `retry_after` seconds later, or let `acquire` wait."""
+
+    def __init__(self, message: str | None = None, *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class BackendError(LowkiqError):
     """Redis refused the call or could not be reached: its own words are in the cause."""
 

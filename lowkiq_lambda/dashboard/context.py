@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -28,6 +28,9 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.store.shard.backend import PATIENCE
 from lowkiq_lambda.views.activity import LONGEST_REASON
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.limiters.limiter import Limiter
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +116,10 @@ class RequestContext:
     def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
         """The worker of the queue; None if the app has no such queue."""
         return next((worker for worker in self.app.workers if worker.queue_name == queue_name), None)
+
+    def limiter_named(self, name: str) -> "Limiter | None":
+        """The limiter of handlers; None if the app declares no such one."""
+        return next((limiter for limiter in self.app.operate.limiters() if limiter.name == name), None)
 
     @property
     def visitor_name(self) -> str:
@@ -205,6 +212,7 @@ class RequestContext:
 
 
 NO_QUEUE: Final = "The app has no queue of this name."
+NO_LIMITER: Final = "The app has no limiter of this name."
 NO_ACTION: Final = "The dashboard has no such action."
 
 Handler = Callable[[RequestContext], Response]

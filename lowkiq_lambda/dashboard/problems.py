@@ -24,6 +24,7 @@ Code: TypeAlias = Literal[
     "not_found",
     "unknown_queue",
     "unknown_job",
+    "unknown_limiter",
     "unknown_action",
     "changed",
     "unknown_shard",

@@ -433,6 +433,11 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         return is_over
 
     @property
+    def current(self) -> str:
+        """The id that runs, of a `perform_job`; of a `perform` the first."""
+        return (*self._returned, *self._payloads)[0]
+
+    @property
     def is_closed(self) -> bool:
         """Whether the batch has ended."""
         return self._closed

@@ -271,7 +271,11 @@ class PendingOutcomes:
         else:
             when = now + max(due_at.seconds, SHORTEST_DELAY)
         has_moved = iteration is not None and iteration.has_moved
-        self._records.append((delivery.id, "later", "" if when is None else repr(when), int(has_moved)))
+        # A job with a cursor keeps the reason with its progress.
+        # It lies among texts of Lua, which readers take for UTF-8, and `dump_error` may return any bytes.
+        is_new = due_at.reason and iteration is None
+        reason = [self._message(due_at.reason).decode("latin-1").encode()] if is_new else []
+        self._records.append((delivery.id, "later", "" if when is None else repr(when), int(has_moved), *reason))
 
     def _save(
         self,

@@ -55,7 +55,7 @@ class Later(LowkiqError):
 
         Args:
             delay: from now, in seconds or as a timedelta; at least a second, unless a cursor has moved in this run.
-            reason: for people, with the progress of a job that has a cursor.
+            reason: for people who ask why the job waits; up to 200 characters are kept.
 
         Raises:
             ValueError: the delay is negative, or longer than a job can wait.

@@ -64,6 +64,8 @@ class Gauges(NamedTuple):
     entries: Mapping[str, EntryUse]
     """By queue."""
     tasks: TaskUse | None
+    put_off: Mapping[str, int]
+    """Refusals, by limiter that the app declares."""
 
 
 def read_gauges(operations: Operations, limited: Collection[str]) -> Gauges:
@@ -92,7 +94,17 @@ def read_gauges(operations: Operations, limited: Collection[str]) -> Gauges:
         limits={name: _use(reply) for name, reply in _answered(limits, replies)},
         entries=_entries(operations, [*_answered(shards, replies)]),
         tasks=None if isinstance(tasks, LowkiqError) else _tasks(operations, reader, tasks),
+        put_off=_put_off(operations),
     )
+
+
+def _put_off(operations: Operations) -> Mapping[str, int]:
+    limiters = operations.limiters()
+    try:
+        counts = limiters[0].calls.refusals() if limiters else {}
+    except LowkiqError:
+        return {}
+    return {limiter.name: counts.get(limiter.name, 0) for limiter in limiters}
 
 
 def _answered(of_each: Iterable[Of], replies: Iterator[Reply | LowkiqError]) -> Iterator[tuple[Of, Reply]]:

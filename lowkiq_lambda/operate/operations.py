@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from lowkiq_lambda.core import Core
+    from lowkiq_lambda.limiters.limiter import Limiter
     from lowkiq_lambda.operate.inspect.inspector import Inspector
     from lowkiq_lambda.operate.inspect.processes import Processes
     from lowkiq_lambda.operate.lowkiq_names import Actions, Queries
@@ -134,6 +135,12 @@ class Operations:
         from lowkiq_lambda.operate.lowkiq_names import Actions  # noqa: PLC0415 - for those that come from Lowkiq
 
         return Actions(self(worker))
+
+    def limiters(self) -> "list[Limiter]":
+        """The limiters that the code of the app declares, in order of declaration."""
+        from lowkiq_lambda.limiters.limiter import Limiters  # noqa: PLC0415 - few apps have any
+
+        return [*self.core.registry(Limiters).declared.values()]
 
     def processes(self) -> "Processes":
         """The daemons and invocations that drain on the app's server, each as of its last heartbeat; they can be ended.

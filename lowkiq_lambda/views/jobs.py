@@ -87,7 +87,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: when its tenant is served, if it waits and its queue has tenants. `failures`: the last five since the id
     was last done, newest first. `expires_at`: after that time the oldest of its payloads is not handed to a handler;
-    None: at any time. `requests`: what operators want of it: a cancel, a pause, or both.
+    None: at any time. `requests`: what operators want of it: a cancel, a pause, or both. `put_off`: why its handler put
+    it off last.
     """
 
     shard: ShardDetails
@@ -109,6 +110,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()
     expires_at: float | None = None
     requests: tuple[JobRequest, ...] = ()
+    put_off: str = ""
 
     @property
     def is_unknown(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from lowkiq_lambda.jobs.limiting import Limit
 from lowkiq_lambda.jobs.rate import Rate
 
 
@@ -85,3 +86,25 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
 
 def _shards(indexes: Sequence[int]) -> str:
     return f"shard{'s' if len(indexes) > 1 else ''} {', '.join(map(str, indexes))}"
+
+
+class LimiterView(msgspec.Struct, frozen=True, kw_only=True):
+    """A limiter that handlers ask, and one of its keys, at one moment.
+
+    `limit`: the one that counts; `is_set`: an operator set it. `left`: points or places that are free for the key now.
+    `waiting`: jobs with a ticket for the key. `put_off`: refusals of the limiter so far, of all keys.
+    """
+
+    name: str
+    key: str
+    limit: Limit
+    is_set: bool
+    left: int
+    waiting: int
+    put_off: int
+
+    def __str__(self) -> str:
+        """All of it, in sentences."""
+        of = f"{self.name}/{self.key}" if self.key else self.name
+        by = ", set by an operator" if self.is_set else ""
+        return f"{of}: {self.limit!r}{by}. {self.left} left, {self.waiting} waiting. {self.put_off} put off so far."

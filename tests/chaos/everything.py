@@ -6,7 +6,7 @@ import lowkiq_lambda.store
 from lowkiq_lambda.operate.inspect.journal import read_places
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef
+from lowkiq_lambda.store.shard.keys import FEATURES, LIMITER, LIMITS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import script
@@ -19,9 +19,9 @@ OF_QUEUES = {
     name
     for folder in ("drain", "operate", "read")
     for name in (path.stem for path in (LUA / folder).glob("*.lua"))
-    if name not in OF_TASKS and {*script(name, (LIMITS,)).keys} & {*FEATURES[LIMITS]}
+    if name not in OF_TASKS and {*script(name, (LIMITS, LIMITER)).keys} & {*FEATURES[LIMITS], *FEATURES[LIMITER]}
 }
-"""The scripts that have keys of a limited queue."""
+"""The scripts that have keys of a limited queue, or of a limiter."""
 OF_TENANTS = {"pause_tenant", "tenant_lanes"}
 OF_MEMORY = {"forget_keys", "forget_marks"}
 """Those that forget what few queues remember."""

@@ -73,4 +73,4 @@ def test_what_the_server_refuses_is_left_out(app: Lowkiq, monkeypatch: pytest.Mo
     """The user may not run scripts on these keys."""
     monkeypatch.setattr(app.core.backend, "call_each", lambda calls: [BackendDenied("no")] * len(calls))
 
-    assert ([], [], {}, {}, None) == tuple(read_gauges(app.operate, []))
+    assert ([], [], {}, {}, None, {}) == tuple(read_gauges(app.operate, []))

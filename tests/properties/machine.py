@@ -427,7 +427,8 @@ class StoreMachine(DisturbedMachine):
         kill = st.builds(lambda *more: (id_, "dead", *more), ERRORS, SIGNATURES, BEGINNINGS)
         by_rule = [(id_, "dead", error, signature, "n", "skip", RULE) for error, signature in (("no", ""), ("nö", "s"))]
         kill |= st.sampled_from([*by_rule, *((id_, "discarded", "n", DIGITS, RULE, every) for every in (0, 1))])
-        later = [(id_, "later", when, moved) for when in (None, at) for moved in (0, 1)]
+        later: list[OutcomeRecord] = [(id_, "later", when, moved) for when in (None, at) for moved in (0, 1)]
+        later += [(id_, "later", at, moved, "429") for moved in (0, 1)]
         plain = st.sampled_from(
             [None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4), *later]
         )
@@ -488,7 +489,7 @@ def _parts_of(entries: list[Entry]) -> SearchStrategy[list[int]]:
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
     positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (4, 5), "discarded": (2,)}
-    positions |= {"expired": (2, 3), "some_expired": (2,)}
+    positions |= {"expired": (2, 3), "some_expired": (2,), "later": (4,)}
     encoded = []
     for outcome in outcomes:
         if outcome[1] == "ended":

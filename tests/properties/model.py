@@ -480,7 +480,7 @@ class Model:
 
     # Outcomes
 
-    def _later(self, id_: str, flown: Flown, at: float | None, moved: int) -> None:
+    def _later(self, id_: str, flown: Flown, at: float | None, moved: int, reason: str | None = None) -> None:
         self.counters["checkpointed" if moved else "returned"] += 1
         if moved:
             self._forget_counts(flown.entries)
@@ -488,6 +488,7 @@ class Model:
         self._put_back(id_, flown.entries, self.due_by if at is None else at)
         blamed = not moved and self.trouble.get(id_, {}).get("blamed", False)
         self._clear(id_, blamed=blamed, stays=not moved)
+        self._note(id_, put_off=reason)
 
     def _kill_progress(self, id_: str, flown: Flown) -> None:
         progress = self.progress.pop(id_, None)

@@ -128,7 +128,7 @@ class OperatedModel(Model):
     def _anew(self, id_: str, job: Job) -> None:
         job.due_at, job.since = self.now, None
         self._forget_counts([*job.handed, *job.entries])
-        self._note(id_, blamed=None)
+        self._note(id_, blamed=None, put_off=None)
         if id_ in self.suspects:
             self.suspects[id_] = self.now
 

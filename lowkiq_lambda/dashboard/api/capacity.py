@@ -1,21 +1,31 @@
 """Operations on how much of a queue runs at once: its limits, and the number of its shards."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, LowkiqError, QueueMismatch
 from lowkiq_lambda.dashboard import activity, moving
 from lowkiq_lambda.dashboard.api.operations import ApiError
-from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, worker_named
-from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, ReasonedAct, worker_named
+from lowkiq_lambda.dashboard.context import NO_LIMITER, RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.limiting import with_numbers
 from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 from lowkiq_lambda.operate.presentation.limit_words import change_words
-from lowkiq_lambda.operate.presentation.limits import LimitsResponse, limits_response
+from lowkiq_lambda.operate.presentation.limits import (
+    LimiterResponse,
+    LimitsResponse,
+    limiter_response,
+    limits_response,
+)
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.limiters.limiter import Limiter
 
 
 class RateParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +40,31 @@ class LimitsParams(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     max_running: Annotated[int, Meta(ge=1, le=100_000)] | UnsetType | None = UNSET
     rate: RateParams | UnsetType | None = UNSET
+
+
+class LimiterParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The key of limiters."""
+
+    key: Annotated[str, Meta(max_length=50, description="The key whose use is read. Default: the empty one.")] = ""
+
+
+class LimiterAct(ReasonedAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A limiter of handlers."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, description="Its name, as code declares it.")]
+
+
+class SetLimiter(LimiterAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A limit of the kind that code declares."""
+
+    most: Annotated[int, Meta(ge=1, le=2**53, description="Points or places.")]
+    seconds: Annotated[float, Meta(ge=0.1, le=1e9, description="Their period, or how long a place is held.")]
+
+
+class LimitersResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The limiters that the code of the app declares."""
+
+    limiters: list[LimiterResponse]
 
 
 class Reshard(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +98,39 @@ def reset(context: RequestContext, params: QueueAct) -> LimitsResponse:
     context.app.operate(worker).limits.reset()
     activity.note(context, "reset limits", params.queue, "all shards", _shards(context, params.queue))
     return _response(context, worker)
+
+
+def limiters(context: RequestContext, params: LimiterParams) -> LimitersResponse:
+    """Get the limiters that handlers ask, each with the use of one key."""
+    declared = context.app.operate.limiters()
+    return LimitersResponse(limiters=[limiter_response(limiter.explain(params.key)) for limiter in declared])
+
+
+def set_limiter(context: RequestContext, params: SetLimiter) -> LimiterResponse:
+    """Set the limit of a limiter. It counts instead of that of code, in all processes within a second."""
+    limiter = _limiter_named(context, params.name)
+    try:
+        limit = with_numbers(limiter.limit, params.most, params.seconds)
+    except DeclarationError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", str(error)) from error
+    limiter.set(limit)
+    activity.note(context, "set limiter", OF_NO_QUEUE, f"{limiter.name}: {limit!r}", 1)
+    return limiter_response(limiter.explain())
+
+
+def reset_limiter(context: RequestContext, params: LimiterAct) -> LimiterResponse:
+    """Have the limit that code declares count again."""
+    limiter = _limiter_named(context, params.name)
+    limiter.reset()
+    activity.note(context, "reset limiter", OF_NO_QUEUE, limiter.name, 1)
+    return limiter_response(limiter.explain())
+
+
+def _limiter_named(context: RequestContext, name: str) -> "Limiter":
+    limiter = context.limiter_named(name)
+    if limiter is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_limiter", NO_LIMITER)
+    return limiter
 
 
 def state(context: RequestContext, params: QueueParams) -> moving.Move:

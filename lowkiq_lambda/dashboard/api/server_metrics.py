@@ -40,6 +40,9 @@ RUNNING: Final = LabelledFamily("limit_running", ("queue",), "How many of these 
 WAITING_SHARDS: Final = LabelledFamily("limit_waiting_shards", ("queue",), "Shards that wait for a limit.")
 RATE: Final = LabelledFamily("limit_rate", ("queue",), "How many ids may begin in a second.")
 IDS_LEFT: Final = LabelledFamily("limit_ids_left", ("queue",), "How many ids may begin now.")
+PUT_OFF: Final = LabelledFamily(
+    "limiter_put_off_total", ("limiter",), "Refusals of limiters that handlers ask.", "counter"
+)
 ENTRIES: Final = LabelledFamily(
     "schedule_entries", ("queue", "state"), "Schedule entries that are on, off, or cannot fire (broken)."
 )
@@ -54,7 +57,7 @@ MEMORY: Final = LabelledFamily("redis_memory_bytes", ("server",), "Memory that t
 MEMORY_LIMIT: Final = LabelledFamily("redis_memory_limit_bytes", ("server",), "Its maxmemory, if it has one.")
 LABELLED_FAMILIES: Final = (
     *(WAITED, TOOK, PROCESSES, DUTY_FAILURES, DUTY_LATE, MOST_RUNNING, RUNNING, WAITING_SHARDS, RATE, IDS_LEFT),
-    *(ENTRIES, ENTRY_LATE, OPEN_TASKS, TASK_ITEMS, MEMORY, MEMORY_LIMIT),
+    *(PUT_OFF, ENTRIES, ENTRY_LATE, OPEN_TASKS, TASK_ITEMS, MEMORY, MEMORY_LIMIT),
 )
 
 Values = Iterable[tuple[tuple[str, ...], float | None]]
@@ -75,6 +78,8 @@ def of_gauges(gauges: Gauges, now: float) -> Iterator[str]:
     limits = gauges.limits.items()
     for family, field in _LIMITS.items():
         yield from told(family, [((queue,), getattr(use, field)) for queue, use in limits])
+    if gauges.put_off:
+        yield from told(PUT_OFF, [((limiter,), count) for limiter, count in gauges.put_off.items()])
     entries = gauges.entries.items()
     yield from told(ENTRIES, [((queue, state), n) for queue, use in entries for state, n in use.states.items()])
     yield from told(ENTRY_LATE, [((queue,), use.late) for queue, use in entries])

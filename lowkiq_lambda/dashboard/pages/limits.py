@@ -13,9 +13,12 @@ from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
 from lowkiq_lambda.declare.declared_limits import check_max_running
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.presentation.limit_words import change_words
+from lowkiq_lambda.operate.presentation.limits import limiter_response
 from lowkiq_lambda.views.limits import LimitsView
 
 _FIELDS: Final = ("permits", "ids", "per")
+_LONGEST_KEY: Final = 50
+"""Characters of the key of a limiter: as many bytes as any has."""
 _LONGEST: Final = 100
 """Characters of a refused field that the form shows again."""
 
@@ -31,6 +34,8 @@ def show(context: RequestContext) -> Response:
         limits=context.app.operate(worker).limits.explain(),
         shards=context.app.operate(worker).shards(),
         weight=worker.weight,
+        key=(key := context.query.get("key", "")[:_LONGEST_KEY]),
+        limiters=[limiter_response(limiter.explain(key)) for limiter in context.app.operate.limiters()],
     )
 
 

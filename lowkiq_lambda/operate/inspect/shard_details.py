@@ -154,6 +154,7 @@ def _explanation(
         ),
         expires_at=_time(job.expires_at),
         requests=read_requests(shard, job.requests) if job.requests else (),
+        put_off=load_error(trouble["put_off"].encode("latin-1")) if "put_off" in trouble else "",
     )
 
 

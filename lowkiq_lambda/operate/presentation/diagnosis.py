@@ -199,6 +199,8 @@ def _due_later(situation: JobExplanation, due_at: float, max_retry_count: int | 
         reason = situation.progress.reason.rstrip(". ")
         because = f": {reason}" if reason else ""
         return Diagnosis("goes on later", f"It is started, and goes on in {left}{because}.", due_at)
+    if situation.put_off:
+        return Diagnosis("goes on later", f"It was put off, and goes on in {left}: {situation.put_off}.", due_at)
     if situation.retry_count < 0 and situation.debounced_until is not None:
         latest = duration(max(0.0, situation.debounced_until - situation.shard.at))
         return Diagnosis(

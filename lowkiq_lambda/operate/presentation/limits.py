@@ -2,7 +2,8 @@
 
 import msgspec
 
-from lowkiq_lambda.views.limits import LimitsView
+from lowkiq_lambda.jobs.limiting import Kind, kind_of, numbers_of
+from lowkiq_lambda.views.limits import LimiterView, LimitsView
 
 
 class RateResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,4 +66,39 @@ def limits_response(view: LimitsView) -> LimitsResponse:
         next_id_at=view.next_id_at,
         waits_for=[WaitResponse(queue=wait.queue_name, running=wait.running) for wait in view.waits_for],
         undone=[*view.undone],
+    )
+
+
+class LimiterResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A limiter that handlers ask, and one of its keys.
+
+    `most`: the points, or places, of the limit that counts; `seconds`: their period, or how long a place is held.
+    `is_set`: an operator set them. `left`: how many are free for the key now. `waiting`: jobs in line for the key.
+    `put_off`: refusals of the limiter so far, of all keys.
+    """
+
+    name: str
+    key: str
+    kind: Kind
+    most: int
+    seconds: float
+    is_set: bool
+    left: int
+    waiting: int
+    put_off: int
+
+
+def limiter_response(view: LimiterView) -> LimiterResponse:
+    """The limiter as JSON."""
+    most, seconds = numbers_of(view.limit)
+    return LimiterResponse(
+        name=view.name,
+        key=view.key,
+        kind=kind_of(view.limit),
+        most=most,
+        seconds=seconds,
+        is_set=view.is_set,
+        left=view.left,
+        waiting=view.waiting,
+        put_off=view.put_off,
     )

@@ -125,16 +125,27 @@ class Backend:
         except Exception as error:  # noqa: BLE001 - errors without damage are raised again
             return self.mender.read_again(error, shard, lambda: parse(run()))
 
-    def call(
-        self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float, *, measure: bool = True
+    def call(  # noqa: PLR0913 - the last two by keyword, for few scripts
+        self,
+        code: Script,
+        target: Keyed,
+        args: Sequence[Argument],
+        retry_for: float,
+        *,
+        measure: bool = True,
+        tell_doubt: bool = False,
     ) -> Reply:
         """The answer of a script that does not belong to a shard. Raises BackendError.
 
-        With `measure` the script gets a time that was measured for it; else only if it asks for that.
+        With `measure` the script gets a time that was measured for it; else only if it asks for that. With
+        `tell_doubt` it also gets the seconds by which its time may be wrong.
         """
 
         def ask(*, measure: bool) -> Reply:
-            return self._once(code, target, [*self.nodes.stamp(target, measure=measure), *args])
+            stamp: list[Argument] = [*self.nodes.stamp(target, measure=measure)]
+            if tell_doubt:
+                stamp.append(self.nodes.doubt(target))
+            return self._once(code, target, [*stamp, *args])
 
         reply = self.retrying(retry_for, lambda: ask(measure=measure))
         if not measure and reply[0] == b"SKEW":

@@ -88,6 +88,7 @@ RUNS: Final = "runs"
 UNDO: Final = "undo"
 TASK_SLOT: Final = "task_slot"
 PROCESS_SLOT: Final = "process_slot"
+LIMITER: Final = "limiter"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
@@ -106,14 +107,15 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     UNDO: (UNDO, "undo_notes"),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
     PROCESS_SLOT: ("alive", "orders"),
+    LIMITER: ("spent", "places", "line", "comes"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-The keys of duties belong to an app instead of a shard; those of limits belong to a queue; those of tasks and of
-processes belong to the server. Those of receipts are passed only with pushes of jobs that have a key,
-those of undo only with actions that can be undone, and with their undo. Journalling and
-uniqueness have no keys of their own: with them, more scripts get `journal`. Uniqueness comes with pushes of jobs that
-are stored only if their id has no work: enqueue.lua looks at `flight` then.
+The keys of duties belong to an app instead of a shard; those of limits belong to a queue, those of a limiter to one of
+its keys; those of tasks and of processes belong to the server. Those of receipts are passed only with pushes of jobs
+that have a key, those of undo only with actions that can be undone, and with their undo. Journalling and uniqueness have
+no keys of their own: with them, more scripts get `journal`. Uniqueness comes with pushes of jobs that are stored only if
+their id has no work: enqueue.lua looks at `flight` then.
 """
 
 IN_USE: Final = (TRACKING, HEADERS, EXPIRY, REQUESTS, JOURNALLING)
@@ -275,8 +277,20 @@ class ProcessesRef:
         return pick((*_NO_SHARD, *self.keys))
 
 
+class LimiterRef:
+    """One key of a limiter: what is kept of it has a slot of its own."""
+
+    def __init__(self, name: str, key: str, prefix: str = PREFIX) -> None:
+        tag = f"{LIMITER}:{escape(name)}:{escape(key)}"
+        self.keys: Final = tuple(f"{prefix}:{{{tag}}}:{each}" for each in FEATURES[LIMITER])
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return pick((*_NO_SHARD, *self.keys))
+
+
 class Keyed(Protocol):
-    """An owner of keys on one node that scripts get: a shard, some of them, a queue, duties, tasks, or processes."""
+    """An owner of keys on one node that scripts get: a shard, some of them, a queue, duties, a limiter, or others."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -315,6 +329,11 @@ def activity_key(queue_name: str, prefix: str = PREFIX) -> str:
 def releases_key(prefix: str = PREFIX) -> str:
     """The key of the releases that processes of the server have had, and when each was first seen."""
     return f"{prefix}:{{{PROCESSES}}}:releases"
+
+
+def limiters_key(name: str, prefix: str = PREFIX) -> str:
+    """A key of all limiters: `set` has limits that operators set, `put_off` counts refusals, each by limiter."""
+    return f"{prefix}:{{limiters}}:{name}"
 
 
 def told_key(queue_name: str, prefix: str = PREFIX) -> str:

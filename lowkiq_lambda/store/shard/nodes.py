@@ -31,6 +31,8 @@ MAX_AGE: Final = 60.0
 FRESH: Final = 1.0
 """Seconds for which a measurement need not be made anew, though one could be had on the way."""
 MAX_DISAGREEMENT: Final = 0.5
+DRIFT: Final = 0.001
+"""Seconds in a second: twice what a clock that is being set right runs faster or slower, at most."""
 
 
 class Asking:
@@ -63,6 +65,10 @@ class NodeTime(Protocol):
 
     def estimate(self) -> float:
         """Unix seconds as estimated without a call: they may be off if the node was not asked lately."""
+        ...
+
+    def doubt(self) -> float:
+        """Seconds by which `now` may be off, either way."""
         ...
 
 
@@ -119,6 +125,10 @@ class Nodes:
             return str(CONTRACT_VERSION), f"{now:.6f}", "0"
         return str(CONTRACT_VERSION), f"{self._measure(shard):.6f}", "1"
 
+    def doubt(self, target: Keyed) -> float:
+        """Seconds by which the time of the last stamp may be off, either way. Raises what redis-py does."""
+        return self._time_of(self.of(target)).doubt()
+
     def is_known(self, shard: Keyed) -> bool:
         """Whether the clock of the shard's node was read just now."""
         return self._time_of(self.of(shard)).is_fresh()
@@ -165,6 +175,10 @@ class GivenTime:
         """The clock's time."""
         return self._clock.time()
 
+    def doubt(self) -> float:
+        """None."""
+        return 0.0
+
 
 class ServerTime:
     """The clock of one node."""
@@ -172,6 +186,7 @@ class ServerTime:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._measured: tuple[float, float, float] | None = None
+        self._doubt = 0.0
 
     def observe(self, seconds: float, asked_at: float) -> float:
         """The node said `seconds`; it was asked at `asked_at` by the monotonic clock, and answered just now."""
@@ -179,6 +194,7 @@ class ServerTime:
         # The node read its clock somewhere between: the middle is at most half a round trip off.
         middle = (asked_at + answered_at) / 2
         self._measured = (seconds, middle, self._clock.time() - (answered_at - middle))
+        self._doubt = answered_at - middle
         return seconds + answered_at - middle
 
     def now(self) -> float | None:
@@ -204,3 +220,8 @@ class ServerTime:
         seconds, at, wall = self._measured
         # The one stands still while a machine is frozen, the other may be set back.
         return seconds + max(self._clock.monotonic() - at, self._clock.time() - wall)
+
+    def doubt(self) -> float:
+        """Half the round trip of the measurement, and what two clocks may have drifted apart since."""
+        at = self._clock.monotonic() if self._measured is None else self._measured[1]
+        return self._doubt + DRIFT * (self._clock.monotonic() - at)

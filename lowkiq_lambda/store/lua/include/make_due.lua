@@ -10,7 +10,7 @@ local function make_due(id, at)
   wait(id, at)
   call('ZADD', suspects, 'XX', at, id)
   call('ZREM', since, id)
-  t.blamed, t.blocked_since, t.head = nil, nil, nil
+  t.blamed, t.blocked_since, t.head, t.put_off = nil, nil, nil, nil
   keep_counts(id, t, true)
   write_trouble(id, t)
   return true

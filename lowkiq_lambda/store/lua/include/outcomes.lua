@@ -24,7 +24,7 @@
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and the batch named no id
---   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
+--   {id, 'later', when or '', moved, reason or nil}   it goes on then, or behind what is due now; moved: 1 if it came further
 --   {id, 'rejected', digits, which, reason, error or '', ...}   it ended with the business failure of a payload, by its
 --                                         position from 1, or, as 0, of all others: these were done where there is no 0;
 --                                         with an error the payload goes to the morgue
@@ -78,9 +78,9 @@ end
 
 -- Any outcome clears suspicion; what remains is whether the id alone was to blame, what its payloads have failed, and
 -- that a holder which died had them in its hands: where they go on, `stays`, or the id was halved and others of it wait.
-local function clear_suspicion(id, t, signature, error, blamed, stays)
+local function clear_suspicion(id, t, signature, error, blamed, stays, put_off)
   local abandoned = stays and t.abandoned or t.chunk_limit and call('HEXISTS', jobs, id) == 1 or nil
-  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = abandoned})
+  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = abandoned, put_off = put_off})
   note_group_outcome(id, t.group, signature, error)
   drop_suspect(id)
 end
@@ -173,7 +173,7 @@ function settle_one.saved(id, record, outcome)
 end
 
 function settle_one.later(id, record, outcome, merge)
-  local due_at, moved = unpack(outcome, 3, 4)
+  local due_at, moved, reason = unpack(outcome, 3, 5)
   local _, retry_count, entries, progress = read_flight(record)
   local t, has_moved = read_trouble(id), moved == 1
   if has_moved then
@@ -182,7 +182,7 @@ function settle_one.later(id, record, outcome, merge)
   end
   put_back(merge, id, t, entries, due_at == '' and due_by or due_at, retry_count, progress, has_tracking and REASON.PUT_OFF)
   if has_moved then forget_errors({id}) end
-  clear_suspicion(id, t, nil, nil, not has_moved and t.blamed, not has_moved)
+  clear_suspicion(id, t, nil, nil, not has_moved and t.blamed, not has_moved, reason and text_at(reason))
   return has_moved and 'checkpointed' or 'returned'
 end
 

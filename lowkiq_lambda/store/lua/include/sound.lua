@@ -143,6 +143,7 @@ local function is_trouble(packed)
     and is_number(t.blocked_since, 0) and is_any(t.head, 'nil', 'string') and is_any(t.rest, 'nil', 'string') and is_number(t.upto, 0)
     and is_number(t.keep, 0) and not (t.rest and not t.upto) and is_number(t.chunk_limit, 1) and (t.chunk_limit or not t.halvings) and is_number(t.exit_count, 0)
     and is_any(t.at_risk, 'nil', 'boolean') and is_any(t.blamed, 'nil', 'boolean') and is_any(t.abandoned, 'nil', 'boolean')
+    and is_any(t.put_off, 'nil', 'string')
 end
 
 local function is_group(packed)

@@ -7,7 +7,7 @@
 -- it has a crash counted; `run_alone`, its holder died while it ran together with other suspects; `abandoned`, a process
 -- that died or left had payloads of it in its hands, so they may have run, until they end; `retry_counts` of its
 -- payloads (retry_counts.lua); `blocked_since`, the time since when its head is blocked, and `head` (blocked_head.lua);
--- `rest`, `upto` and `keep`, of what follows a dead head (dead_heads.lua).
+-- `rest`, `upto` and `keep`, of what follows a dead head (dead_heads.lua); `put_off`, why its handler put it off last.
 -- Counted crashes and halvings are the nonces of holders of which nothing more was heard.
 local function read_trouble(id)
   local packed = call('HGET', trouble, id)

@@ -1,0 +1,1 @@
+"""Tests of limiters that handlers ask."""
