@@ -113,9 +113,9 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
 
 The keys of duties belong to an app instead of a shard; those of limits belong to a queue, those of a limiter to one of
 its keys; those of tasks and of processes belong to the server. Those of receipts are passed only with pushes of jobs
-that have a key, those of undo only with actions that can be undone, and with their undo. Journalling and uniqueness have
-no keys of their own: with them, more scripts get `journal`. Uniqueness comes with pushes of jobs that are stored only if
-their id has no work: enqueue.lua looks at `flight` then.
+that have a key, those of undo only with actions that can be undone, and with their undo. Journalling and uniqueness
+have no keys of their own: with them, more scripts get `journal`. Uniqueness comes with pushes of jobs that are stored
+only if their id has no work: enqueue.lua looks at `flight` then.
 """
 
 IN_USE: Final = (TRACKING, HEADERS, EXPIRY, REQUESTS, JOURNALLING)
