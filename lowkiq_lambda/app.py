@@ -155,7 +155,7 @@ class Lowkiq:
         """
         from lowkiq_lambda.schedules.times import parse_cron  # noqa: PLC0415 - imported lazily: cold start
 
-        self.schedules.declare(worker, parse_cron(expression, options.get("tz", "UTC")), id, options)
+        self.schedules.declare(worker, parse_cron(expression, options.get("tz", UNSET)), id, options)
 
     def every(
         self,

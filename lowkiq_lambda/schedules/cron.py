@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
+from lowkiq_lambda.schedules.expression import BOUNDS, FIELDS, fields_of, number_of, refused_field
 from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 if TYPE_CHECKING:
@@ -29,21 +29,10 @@ LONGEST_TEXT: Final = 500
 """Characters; each look at an entry takes it apart."""
 _CHECKED_FROM: Final = _ANY_MOMENT.timestamp()
 
-_BOUNDS: Final = {
-    "second": (0, 59),
-    "minute": (0, 59),
-    "hour": (0, 23),
-    "day-of-month": (1, 31),
-    "month": (1, 12),
-    "day-of-week": (0, 7),
-}
-_NAMES: Final = {
-    "month": ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"),
-    "day-of-week": ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"),
-}
 _LAST_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _WEEKS: Final = range(1, 6)
 _SHORTEST_LAST_DAY: Final = 29
+_SHORT_MONTHS: Final = {2: "February", 4: "April", 6: "June", 9: "September", 11: "November"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +150,15 @@ def check_numbers(text: str) -> None:
         except ValueError:
             raise DeclarationError(refused_field(text, name, field)) from None
     if _never_comes(fields, numbers):
-        raise DeclarationError(never(text))
+        months = " and ".join(", ".join(_SHORT_MONTHS[month] for month in sorted(numbers["month"])).rsplit(", ", 1))
+        day = min(numbers["day-of-month"])
+        lack = f"{months} {'has' if len(numbers['month']) == 1 else 'have'} no {day}{'st' if day % 10 == 1 else 'th'}"
+        raise DeclarationError(never(text, lack))
 
 
-def never(text: str) -> str:
+def never(text: str, reason: str = "no day fits it") -> str:
     """The sentence for an expression that fits no day."""
-    return f"cron {shown(text)} never comes: no day fits it."
+    return f"cron {shown(text)} never comes: {reason}."
 
 
 def _numbers(name: str, term: str) -> set[int]:
@@ -178,18 +170,18 @@ def _numbers(name: str, term: str) -> set[int]:
         day, _, week = term.partition("#")
         if int(week) not in _WEEKS:
             raise ValueError(term)
-        return {_number(name, day)}
+        return {number_of(name, day)}
     if name == "day-of-week" and term.endswith("L"):
-        return {_number(name, str(int(term[:-1])))}
+        return {number_of(name, str(int(term[:-1])))}
     base, _, _ = term.partition("/")
     first, separator, last = base.partition("-")
-    least, most = _BOUNDS[name]
+    least, most = BOUNDS[name]
     if base == "*":
         numbers = range(least, most + 1)
     elif separator:
-        numbers = range(_number(name, first), _number(name, last) + 1)
+        numbers = range(number_of(name, first), number_of(name, last) + 1)
     else:
-        numbers = range(_number(name, first), (most if "/" in term else _number(name, first)) + 1)
+        numbers = range(number_of(name, first), (most if "/" in term else number_of(name, first)) + 1)
     if not numbers:
         raise ValueError(term)
     return {*numbers[:: _step(term)]}
@@ -200,14 +192,6 @@ def _step(term: str) -> int:
     if separator and not int(step):
         raise ValueError(term)
     return int(step) if separator else 1
-
-
-def _number(name: str, text: str) -> int:
-    names, (least, most) = _NAMES.get(name, ()), _BOUNDS[name]
-    number = names.index(text) + least if text in names else int(text)
-    if not least <= number <= most:
-        raise ValueError(text)
-    return number
 
 
 def _never_comes(fields: dict[str, str], numbers: dict[str, set[int]]) -> bool:

@@ -1,4 +1,4 @@
-"""The form of cron expressions, checked without the library that evaluates them."""
+"""The form of cron expressions, checked and put in the words of the library that evaluates them, but without it."""
 
 import re
 from typing import Final
@@ -9,13 +9,28 @@ from lowkiq_lambda.base.errors import DeclarationError
 ALIASES: Final = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@noon": "0 12 * * *",
     "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *",
     "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
 }
 FIELDS: Final = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 """Their names, as cronsim has them too."""
 
+BOUNDS: Final = {
+    "second": (0, 59),
+    "minute": (0, 59),
+    "hour": (0, 23),
+    "day-of-month": (1, 31),
+    "month": (1, 12),
+    "day-of-week": (0, 7),
+}
+_NAMES: Final = {
+    "month": ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"),
+    "day-of-week": ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"),
+}
 _RANGES: Final = {
     "second": "0 to 59",
     "minute": "0 to 59",
@@ -26,26 +41,45 @@ _RANGES: Final = {
 }
 _COUNTS: Final = {"second": 60, "minute": 60, "hour": 24, "day-of-month": 31, "month": 12, "day-of-week": 7}
 """How many numbers a field has: a longer step would fire once in the next larger unit, which is a mistake."""
+_DAYS: Final = ("day-of-month", "day-of-week")
+_WEEK: Final = 7
+_NO_HOUR: Final = re.compile(r"\b24\b")
 _LONGEST_STEP: Final = 4
 _STEP: Final = re.compile(r"/(\d+)")
 _NUMBERS: Final = re.compile(r"[0-9*][0-9*,/-]*")
 _FORMS: Final = {
-    "day-of-month": re.compile(r"[0-9*][0-9*,/L-]*|LW?"),
+    "day-of-month": re.compile(r"(?:[0-9*]|LW?)(?:[0-9*,/-]|LW?)*"),
     "month": re.compile(r"[0-9A-Z*][0-9A-Z*,/-]*"),
     "day-of-week": re.compile(r"[0-9A-Z*][0-9A-Z*,/#-]*"),
 }
 _FIRST: Final = re.compile(r"[0-9*][^ ]*")
 _INLINE_ZONE: Final = re.compile(r"[A-Za-z]+(/[A-Za-z][\w+-]*)+|UTC|GMT|(CRON_)?TZ=.*")
+_ZONE_FIRST: Final = re.compile(r"(?:CRON_)?TZ=(.*)")
 _EXPECTED: Final = "five fields, such as '0 4 * * MON-FRI', or six with seconds first"
 
 
+def split_zone(text: str) -> tuple[str, str | None]:
+    """The expression alone, and the zone that it names behind its fields, or in front as `CRON_TZ=` or `TZ=`.
+
+    >>> split_zone("0 9 * * * Europe/Berlin")
+    ('0 9 * * *', 'Europe/Berlin')
+    """
+    words = text.split()
+    if words and (first := _ZONE_FIRST.fullmatch(words[0])):
+        return " ".join(words[1:]), first[1]
+    is_longer = len(words) in {6, 7} or (len(words) == 2 and words[0].startswith("@"))  # noqa: PLR2004 - an alias, a zone
+    if is_longer and _INLINE_ZONE.fullmatch(words[-1]):
+        return " ".join(words[:-1]), words[-1]
+    return " ".join(words), None
+
+
 def fields_of(text: object) -> list[str]:
-    """The five or six fields of an expression in upper case; an alias gives those that it stands for.
+    """The five or six fields of an expression in upper case and in forms that cronsim has; an alias gives its own.
 
     Raises DeclarationError for what cannot be an expression, whatever its numbers are.
 
-    >>> fields_of("0 9 * * mon-fri")
-    ['0', '9', '*', '*', 'MON-FRI']
+    >>> fields_of("0 22-4 * * fri-mon")
+    ['0', '22-23,0-4', '*', '*', '5-6,0-1']
     """
     if not isinstance(text, str):
         raise DeclarationError(f"cron must be a text of {_EXPECTED}, not {shown(text)}.")
@@ -56,18 +90,76 @@ def fields_of(text: object) -> list[str]:
         if _INLINE_ZONE.fullmatch(word):
             raise DeclarationError(f"cron {shown(text)} names a zone: give it as tz instead, not as {shown(word)}.")
     if len(words) not in {5, 6} or not _FIRST.fullmatch(words[0]):
-        raise DeclarationError(f"cron {shown(text)} is not an expression: it must have {_EXPECTED}.")
+        raise _refused(text, f"is not an expression: it must have {_EXPECTED}.")
     fields = [word.upper() for word in words]
-    for name, field in zip(FIELDS[-len(fields) :], fields, strict=True):
-        if not _FORMS.get(name, _NUMBERS).fullmatch(field):
-            raise DeclarationError(refused_field(text, name, field))
+    by_name = dict(zip(FIELDS[-len(fields) :], fields, strict=True))
+    if [by_name[name] for name in _DAYS].count("?") == 1:
+        by_name = {name: "*" if name in _DAYS and field == "?" else field for name, field in by_name.items()}
+    for name, field in by_name.items():
+        by_name[name] = plain = ",".join(_plain_term(name, term) for term in field.split(","))
+        if not _FORMS.get(name, _NUMBERS).fullmatch(plain):
+            raise _refused(text, refused_field("", name, field))
         _check_steps(text, name, field)
-    return fields
+    return [*by_name.values()]
 
 
 def refused_field(text: str, name: str, field: str) -> str:
-    """The sentence for a field that cannot be."""
-    return f"cron {shown(text)} cannot have {shown(field)} as its {name}: there are {_RANGES[name]}."
+    """The sentence for a field that cannot be; without its beginning if the text is empty."""
+    midnight = "; midnight is 0" if name == "hour" and _NO_HOUR.search(field) else ""
+    beginning = f"cron {shown(text)} " if text else ""
+    return f"{beginning}cannot have {shown(field)} as its {name}: there are {_RANGES[name]}{midnight}."
+
+
+def number_of(name: str, text: str) -> int:
+    """The number that a text stands for in a field. Raises ValueError for what cannot be."""
+    names, (least, most) = _NAMES.get(name, ()), BOUNDS[name]
+    number = names.index(text) + least if text in names else int(text)
+    if not least <= number <= most:
+        raise ValueError(text)
+    return number
+
+
+def _plain_term(name: str, term: str) -> str:
+    """A term of a field, without a range that runs over the end of the field, and without -1 for the last day."""
+    if name == "day-of-month" and term == "-1":
+        return "L"
+    if name == "day-of-week" and term.endswith("#-1"):
+        day = term.removesuffix("#-1")
+        return f"{number_of(name, day) % _WEEK}L" if day in _NAMES[name] or day.isdecimal() else term
+    base, slash, step = term.partition("/")
+    first, _, last = base.partition("-")
+    try:
+        begin, end = number_of(name, first), number_of(name, last)
+    except ValueError:
+        # Not a range, or refused by whatever checks the numbers.
+        return term
+    least, most = BOUNDS[name]
+    if name == "day-of-week":
+        # Sunday has two numbers.
+        most -= 1
+        begin = begin if begin <= end else begin % _WEEK
+    if begin < end:
+        return term if begin == number_of(name, first) else f"{begin}-{end}{slash}{step}"
+    if slash and not (step.isdecimal() and int(step)):
+        return term
+    if begin == end:
+        # cronsim would count from this one number on to the end of the field.
+        return f"{begin}"
+    numbers = [*range(begin, most + 1), *range(least, end + 1)]
+    if slash:
+        return ",".join(map(str, numbers[:: int(step)]))
+    return ",".join(_range(*ends) for ends in ((begin, most), (least, end)))
+
+
+def _range(begin: int, end: int) -> str:
+    return f"{begin}" if begin == end else f"{begin}-{end}"
+
+
+def _refused(text: str, sentence: str) -> DeclarationError:
+    """The error for a text, with the form that may have been meant."""
+    from lowkiq_lambda.schedules.phrases import meant  # noqa: PLC0415 - only for an error
+
+    return DeclarationError(f"cron {shown(text)} {meant(text) or sentence}")
 
 
 def _check_steps(text: str, name: str, field: str) -> None:
@@ -86,5 +178,5 @@ def _fields_of_alias(alias: str) -> list[str]:
             "Push in the code that starts one."
         )
     if alias.lower() not in ALIASES:
-        raise DeclarationError(f"cron {shown(alias)} is not an alias: there are {', '.join(ALIASES)}.")
+        raise _refused(alias, f"is not an alias: there are {', '.join(ALIASES)}.")
     return ALIASES[alias.lower()].split()

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from msgspec import UNSET, UnsetType
+
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import DeclarationError, JobError, QueueMismatch
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, refuse_without_score, worker_of
@@ -118,7 +120,7 @@ class Schedules:
         Times that differ from those before count from now on, and so do those of another id. Raises DeclarationError
         if it cannot work, if code declares the name, or if the shard of the id has 1,000 entries.
         """
-        times = _times(cron, every, offset, at, options.get("tz", "UTC"))
+        times = _times(cron, every, offset, at, options.get("tz", UNSET))
         if "name" in options:
             raise DeclarationError("The name of an entry is the first argument of put: give it no second one.")
         self.put_entry(worker, self.draft(worker, times, id=id, name=name, **_without_tz(options)))
@@ -247,7 +249,7 @@ def _times(
     every: "float | timedelta | None",
     offset: "float | timedelta",
     at: "datetime | float | None",
-    tz: str,
+    tz: str | UnsetType,
 ) -> Times:
     if (cron is not None) + (every is not None) + (at is not None) != 1:
         raise DeclarationError("A schedule entry has one of cron, every and at.")
@@ -255,7 +257,8 @@ def _times(
         raise DeclarationError("offset goes with every alone.")
     if cron is not None:
         return parse_cron(cron, tz)
-    return parse_every(every, offset, tz) if every is not None else parse_at(at, tz)
+    zone = "UTC" if isinstance(tz, UnsetType) else tz
+    return parse_every(every, offset, zone) if every is not None else parse_at(at, zone)
 
 
 def _plain(worker: type[Worker[Any]], entry: ScheduleEntry) -> ScheduleEntry:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final, Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.schedules.cron import LATEST, Cron, digest_of
+from lowkiq_lambda.schedules.expression import split_zone
 from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 SHORTEST: Final = 1.0
@@ -133,9 +136,16 @@ class At:
 Times: TypeAlias = Cron | Every | At
 
 
-def parse_cron(text: object, tz: str = "UTC") -> Cron:
-    """The value of an expression, of which only the form is checked. Raises DeclarationError."""
-    return Cron(" ".join(text.split()) if isinstance(text, str) else text, tz)  # type: ignore[arg-type]  # refuses it
+def parse_cron(text: object, tz: str | UnsetType = UNSET) -> Cron:
+    """The value of an expression, of which only the form is checked. Raises DeclarationError.
+
+    The zone is the `tz`, or the one that the expression names; UTC if there is neither.
+    """
+    expression, own = split_zone(text) if isinstance(text, str) else (text, None)
+    if own is not None and tz not in {UNSET, own}:
+        raise DeclarationError(f"cron {shown(text)} names the zone {shown(own)}, and tz is {shown(tz)}: give one.")
+    zone = (own or "UTC") if isinstance(tz, UnsetType) else tz
+    return Cron(expression, zone)  # type: ignore[arg-type]  # refuses what is no text
 
 
 def parse_every(period: object, offset: object = 0.0, tz: str = "UTC") -> Every:

@@ -7,6 +7,8 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from lowkiq_lambda.base.error_text import SHOWN, cut, shown
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry, new_entry
@@ -111,9 +113,9 @@ def _check_kinds(table: Mapping[str, Any]) -> None:
 
 
 def _times(table: Mapping[str, Any]) -> Times:
-    tz = table.get("tz", "UTC")
     if "cron" in table:
-        return parse_cron(table["cron"], tz)
+        return parse_cron(table["cron"], table.get("tz", UNSET))
+    tz = table.get("tz", "UTC")
     if "every" in table:
         return parse_every(table["every"], table.get("offset", 0.0), tz)
     return parse_at(table["at"], tz)

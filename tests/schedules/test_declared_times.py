@@ -21,7 +21,7 @@ def app() -> Lowkiq:
     ("expression", "tz", "sentence"),
     [
         ("0 25 * * *", "UTC", "cannot have '25' as its hour: there are 0 to 23."),
-        ("0 0 31 2 *", "UTC", "cron '0 0 31 2 *' never comes: no day fits it."),
+        ("0 0 31 2 *", "UTC", "cron '0 0 31 2 *' never comes: February has no 31st."),
         (
             "0 4 * * *",
             "Europe/Berln",
