@@ -61,7 +61,7 @@ def export(_request: Request) -> Response:
 
 def tonight(_request: Request) -> Response:
     """Have the nightly job run now."""
-    app.schedules.run_now(Reconcile, NIGHTLY)
+    app.schedules.run(NIGHTLY, worker=Reconcile)
     return Response(status_code=202)
 
 

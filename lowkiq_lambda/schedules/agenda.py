@@ -114,7 +114,7 @@ class AgendaReader:
                 continue
             shard = self.shards_of(queue)[queue.shards.number_for(entry.id)]
             try:
-                by_shard.setdefault(shard, []).append(DeclaredEntry(entry.name, entry.times.digest, entry.id))
+                by_shard.setdefault(shard, []).append(DeclaredEntry(entry.name, entry.digest, entry.id))
             except DeclarationError as error:
                 problems.note(named(entry.queue_name, entry.name), error)
         return by_shard
@@ -125,7 +125,7 @@ class AgendaReader:
         candidates: dict[Key, Candidate | None] = {}
         for (name, digest, _), row in zip(entries, reply.declared, strict=True):
             entry = self._timetable.get(shard.queue_name, name)
-            is_on = entry is not None and not row.off
+            is_on = entry is not None and is_on_by(row.switch, entry)
             candidates[shard.queue_name, name] = (
                 Candidate(entry, queue, shard, digest, float(row.floor)) if entry and is_on else None
             )
@@ -149,7 +149,12 @@ class AgendaReader:
         if key in at_run_time and at_run_time[key][0] >= since:
             return
         candidate = Candidate(entry, queue, shard, row.digest.decode(), float(row.floor))
-        at_run_time[key] = since, None if row.off else candidate
+        at_run_time[key] = since, candidate if is_on_by(row.switch, entry) else None
+
+
+def is_on_by(switch: bytes, entry: ScheduleEntry) -> bool:
+    """Whether the entry is on: as somebody switched it, or else as it is declared."""
+    return switch == b"on" or (not switch and entry.enabled)
 
 
 def loaded(definition: bytes | str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.declare.declaring import in_session
 from lowkiq_lambda.jobs.job import id_text
+from lowkiq_lambda.schedules.cron import digest_of
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
 
@@ -27,7 +28,7 @@ _CHOICES: Final = (("missed", get_args(Missed)), ("overlap", get_args(Overlap)))
 _NUMBERS: Final = (("grace", 60, 366 * 86_400), ("jitter", 0, 86_400))
 """Seconds. A tick comes once a minute, so a smaller grace would miss firings while all goes well."""
 LONGEST_EXPIRY: Final = 366 * 86_400
-OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "expires_in", "description")
+OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "expires_in", "enabled", "description")
 """What `EntryOptions` has."""
 
 
@@ -49,6 +50,8 @@ class ScheduleEntry:
     """Seconds within which the job starts after its planned time, so that not all start at once."""
     expires_in: float | None = None
     """Seconds from that start to when the payload is no longer handed over; None: as the worker says."""
+    enabled: bool = True
+    """False: it is off until somebody switches it on; once somebody switched it, that counts and not this."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -64,6 +67,11 @@ class ScheduleEntry:
     def tz(self) -> str:
         """The zone of its times."""
         return self.times.tz
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal planned times; other ones while it is off, as nothing fires later for that time."""
+        return self.times.digest if self.enabled else digest_of(self.times.digest, "off")
 
     def jitter_of(self, planned: float) -> float:
         """Seconds by which the job of this planned time starts later; the same in each process and at each call."""
@@ -91,6 +99,8 @@ class ScheduleEntry:
         if self.expires_in is None:
             # Not a byte for entries that have none.
             del options["expires_in"]
+        if self.enabled:
+            del options["enabled"]
         return {**times, "id": self.id, **options}
 
     @classmethod
@@ -116,6 +126,8 @@ class ScheduleEntry:
         for field, least, most in _NUMBERS:
             if problem := problem_of_seconds(getattr(self, field), least, most):
                 return f"{field} {problem}"
+        if not isinstance(self.enabled, bool):
+            return f"enabled must be True or False, not {shown(self.enabled)}"
         if self.expires_in is not None and (problem := problem_of_seconds(self.expires_in, 1, LONGEST_EXPIRY)):
             return f"expires_in {problem}"
         return None
@@ -174,6 +186,8 @@ class EntryOptions(TypedDict, total=False):
     """Over how many seconds the starts of many entries are spread; 0 by default."""
     expires_in: "float | timedelta | None"
     """For how many seconds from its start the job may be handed to a handler; None, the default: as its worker says."""
+    enabled: bool
+    """False: off until somebody switches it on; a person's switch counts more than this from then on."""
     description: str
 
 

@@ -24,7 +24,7 @@ class ScheduleView:
     """An entry as it stands. Times are Unix seconds by the server's clock; None: never, or not known.
 
     `entry`: its declaration; None if only other code has it. `last`: the newest planned time that was decided.
-    `next`: the next planned time; None if it is off, or none comes any more. `seen_at`: when some code last declared
+    `is_switched`: somebody switched it on or off, which counts more than its declaration. `next`: the next planned time; None if it is off, or none comes any more. `seen_at`: when some code last declared
     it, to within five minutes. `history`: the last ten decisions, newest first.
     """
 
@@ -33,6 +33,7 @@ class ScheduleView:
     source: Source
     entry: ScheduleEntry | None
     is_on: bool
+    is_switched: bool
     last: float | None
     next: float | None
     seen_at: float | None
@@ -82,7 +83,7 @@ def late_by(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> float |
 
 def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
     """The last planned time that was decided, or since when the entry's times count; None if unknown."""
-    digest = view.entry.times.digest if view.entry else ""
+    digest = view.entry.digest if view.entry else ""
     since = [row.record.known[digest][0] for row in rows if digest in row.record.known]
     times = [row.record.since for row in rows if row.record.since is not None]
     last = [view.last] if view.last is not None and (since or times) else []
@@ -106,7 +107,8 @@ def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[Entr
             entry = ScheduleEntry.from_definition(*key, loaded(latest.record.definition or ""))
         except (DeclarationError, msgspec.MsgspecError) as error:
             entry, problem = None, str(error)
-    is_on = not any(row.record.off for row in rows)
+    is_switched = any(row.record.switched for row in rows)
+    is_on = not any(row.record.off for row in rows) and (is_switched or entry is None or entry.enabled)
     upcoming = None
     if entry and is_on:
         try:
@@ -119,6 +121,7 @@ def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[Entr
         source=source,
         entry=entry,
         is_on=is_on,
+        is_switched=is_switched,
         last=max((row.record.last for row in rows if row.record.last is not None), default=None),
         next=upcoming,
         seen_at=_seen_at(rows),

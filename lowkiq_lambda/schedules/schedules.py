@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.base.errors import DeclarationError, JobError, QueueMismatch
+from lowkiq_lambda.base.errors import DeclarationError, JobError, NoSuchEntry, QueueMismatch
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.cron import digest_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.entry import DeclaredOptions, EntryOptions, FiringOptions
     from lowkiq_lambda.schedules.records import ScheduleView
-    from lowkiq_lambda.schedules.run_time import RunTimeEntries
+    from lowkiq_lambda.schedules.run_time import Cleared, RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
     from lowkiq_lambda.schedules.waves import Ticked
     from lowkiq_lambda.store.shard.duty_claims import DutyLook, DutyState
@@ -142,6 +142,10 @@ class Schedules:
         """Remove an entry that was made at run time. Raises NoSuchEntry."""
         self._at_run_time.remove(self._queue_of(worker), name)
 
+    def remove_all(self, worker: AnyWorker) -> "Cleared":
+        """Remove all entries of a worker that were made at run time; entries of code stay, and are named."""
+        return self._at_run_time.remove_all(self._queue_of(worker))
+
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
         names = [self._queue_name(worker) for worker in workers or self._core.queues.workers]
@@ -173,12 +177,25 @@ class Schedules:
         """The same to switch them off: those of code, and those made at run time."""
         self._at_run_time.switch_all(self._queue_of(worker), names, on=False)
 
-    def run_now(self, worker: AnyWorker, name: str) -> Pushed:
-        """Push an entry's job now, through the client middlewares; its planned times stay as they are.
+    @overload
+    def run(self, name: str, /, *, worker: "AnyWorker | None" = None) -> Pushed: ...
+    @overload
+    def run(self, /, *, all: Literal[True], worker: "AnyWorker | None" = None) -> list[Pushed]: ...
+    def run(
+        self, name: str | None = None, /, *, all: bool = False, worker: "AnyWorker | None" = None
+    ) -> Pushed | list[Pushed]:
+        """Push an entry's job now, or those of all that are on; through the client middlewares.
 
-        Raises NoSuchEntry, and what a push raises.
+        Planned times stay as they are. `all`: in steps of 100, each job delayed within the `jitter` of its entry.
+        `worker`: the entries of this one; None looks at those of all. Raises NoSuchEntry if not exactly one entry has
+        the name, and what a push raises.
         """
-        return self._at_run_time.run_now(self._queue_of(worker), name)
+        if all is (name is not None):
+            raise DeclarationError("Give the name of an entry, or all=True: one of the two.")
+        if name is None:
+            workers = self._core.queues.workers if worker is None else [worker]
+            return [pushed for one in workers for pushed in self._at_run_time.run_all(self._queue_of(one))]
+        return self._at_run_time.run(self._queue_of(self._worker_with(name) if worker is None else worker), name)
 
     def duty_runner(self, clock: Clock) -> "DutyRunner":
         """The caller of `tick`."""
@@ -230,6 +247,14 @@ class Schedules:
     def _queue_of(self, worker: AnyWorker) -> "Queue":
         self._queue_name(worker)
         return self._core.queues.current(worker)
+
+    def _worker_with(self, name: str) -> AnyWorker:
+        """The only worker that has an entry of that name. Raises NoSuchEntry."""
+        queues = [view.queue_name for view in self.all() if view.name == name]
+        if len(queues) != 1 or (worker := self._core.queues.worker_named(queues[0])) is None:
+            which = f"Queues {', '.join(map(repr, queues))} have" if queues else "No queue has"
+            raise NoSuchEntry(f"{which} a schedule entry {name!r}{': give its worker' if queues else ''}.")
+        return worker
 
     def _scheduled(self, worker: AnyWorker) -> str:
         """The queue of a worker whose jobs may have planned times as scores. Raises DeclarationError."""

@@ -31,6 +31,7 @@ _VALUES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "overlap": _STRING,
     "jitter": _SECONDS,
     "expires_in": _SECONDS,
+    "enabled": ((bool,), "true or false"),
     "description": _STRING,
 }
 _NAMES: Final[Mapping[type, str]] = {
@@ -100,7 +101,7 @@ def _check_value(key: str, value: object) -> None:
     types, description = _VALUES[key]
     if isinstance(value, float) and not math.isfinite(value):
         raise DeclarationError(f"{key} must be {description}, not {value}.")
-    if not isinstance(value, types) or isinstance(value, bool) or (isinstance(value, datetime) and not value.tzinfo):
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types) or (isinstance(value, datetime) and not value.tzinfo):
         raise DeclarationError(f"{key} must be {description}, not {_NAMES[type(value)]}.")
 
 

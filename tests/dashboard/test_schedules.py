@@ -115,7 +115,7 @@ def test_last_and_its_outcome_tell_of_one_moment(
     app: Lowkiq, clock: ManualClock, polling: Any, browser: Browser
 ) -> None:
     """A run that somebody asked for is in the history, and is not the outcome of the last planned time."""
-    app.schedules.run_now(polling, "poll")
+    app.schedules.run("poll", worker=polling)
     (poll,) = [view for view in app.schedules.all(polling) if view.name == "poll"]
     assert ["run now", "pushed"] == [one.outcome for one in poll.history]
     assert (NOON + 60.0, "pushed") == (poll.last, poll.last_decision and poll.last_decision.outcome)

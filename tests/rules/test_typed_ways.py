@@ -100,7 +100,7 @@ def test_schedule_entries_push_objects(app: Lowkiq, clock: ManualClock, queue_na
     app.schedules.tick()
     clock.advance(120)
     app.schedules.tick()
-    app.schedules.run_now(worker, "put")
+    app.schedules.run("put", worker=worker)
     app.drain()
 
     assert {"coded": [PAID], "filed": [PAID], "put": [PAID]} == {

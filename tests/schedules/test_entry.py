@@ -80,9 +80,10 @@ def test_lengths_of_time_may_be_timedeltas() -> None:
             {"colour": "red"},
             (
                 "'colour' is not an option of it: there are name, tz, payload, missed, grace, overlap, jitter, "
-                "expires_in, description."
+                "expires_in, enabled, description."
             ),
         ),
+        ({"enabled": 1}, "enabled must be True or False, not 1."),
         ({"description": None}, "description must be a text of 0 to 1,000 characters, not None."),
     ],
 )

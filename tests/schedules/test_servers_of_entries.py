@@ -32,7 +32,7 @@ def test_x11_scripts_of_entries_touch_only_keys_of_their_shard(
             assert 3 == len(fired(app.schedules.tick()))
             app.core.drains.drainer.shards()
             app.operate(worker).repair()
-        app.schedules.run_now(worker, "made")
+        app.schedules.run("made", worker=worker)
         app.schedules.disable_all(worker)
         app.schedules.enable_all(worker)
         app.schedules.remove(worker, "made")

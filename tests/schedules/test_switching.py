@@ -146,7 +146,7 @@ def test_x8_run_now_is_a_push_that_moves_no_planned_time(app: Lowkiq, clock: Man
     at_noon(clock)
     app.every(MINUTE, worker, id="poll")
     app.schedules.tick()
-    assert ("poll", False) == ((pushed := app.schedules.run_now(worker, "poll")).id, pushed.merged)
+    assert ("poll", False) == ((pushed := app.schedules.run("poll", worker=worker)).id, pushed.merged)
     clock.advance(60.0)
     assert [("poll", 60.0, "merged")] == fired(app.schedules.tick())
     assert ["pushed"] == seen
@@ -165,8 +165,8 @@ def test_a_note_that_fails_undoes_no_run(
     def fail(*_arguments: object) -> None:
         raise BackendUnavailable("is away")
 
-    monkeypatch.setattr(EntryStore, "note_run", fail)
-    assert "poll" == app.schedules.run_now(worker, "poll").id
+    monkeypatch.setattr(EntryStore, "note_runs", fail)
+    assert "poll" == app.schedules.run("poll", worker=worker).id
     assert [] == outcomes(app, worker, "poll")
     assert ["poll"] == [job.id for job in app.operate(worker).waiting.fetch(["poll"])]
     assert f"the history of Entry 'poll' of {queue_name!r} lacks that it was run now: is away" in caplog.messages
@@ -197,7 +197,11 @@ def test_a_switch_leaves_nothing_of_an_entry_that_is_being_removed(
 def test_an_entry_that_nobody_knows(app: Lowkiq, queue_name: str) -> None:
     """It is an error, and no record is made of it."""
     worker = declare(app, queue_name, Notes())
-    for act in (app.schedules.enable, app.schedules.disable, app.schedules.history, app.schedules.run_now):
+
+    def run(worker: Any, name: str) -> object:
+        return app.schedules.run(name, worker=worker)
+
+    for act in (app.schedules.enable, app.schedules.disable, app.schedules.history, run):
         with pytest.raises(NoSuchEntry, match="has no schedule entry 'none'"):
             act(worker, "none")
     assert {} == records(app, worker)

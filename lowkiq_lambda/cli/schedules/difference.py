@@ -46,14 +46,15 @@ def _brief(entry: ScheduleEntry) -> str:
 
 
 def _changes(old: ScheduleEntry, new: ScheduleEntry) -> Iterator[str]:
-    was: Mapping[str, Any] = old.definition()
-    for field, value in new.definition().items():
+    # A definition leaves these two out where they are as by default.
+    was: Mapping[str, Any] = {"enabled": True, "expires_in": None, **old.definition()}
+    for field, value in {"enabled": True, "expires_in": None, **new.definition()}.items():
         if value != was[field]:
             yield f"{field} {was[field]!r} -> {value!r}"
 
 
 def _firings(key: _Key, old: ScheduleEntry | None, new: ScheduleEntry | None, period: Period) -> Iterator[str]:
-    if old and new and old.times.digest == new.times.digest:
+    if old and new and old.digest == new.digest:
         return
     counts: Counter[str] = Counter()
     first: dict[str, float] = {}

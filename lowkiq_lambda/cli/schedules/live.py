@@ -81,7 +81,7 @@ def run_entry(
     if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", act, json=json):
         return NOT_APPLIED
     try:
-        pushed = loaded.schedules.run_now(worker, name)
+        pushed = loaded.schedules.run(name, worker=worker)
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
     note(loaded, worker.queue_name, "run now", _entry(name), 1, act.reason)

@@ -116,7 +116,7 @@ def disable_all(context: RequestContext, params: SeveralEntries) -> Switched:
 def run_now(context: RequestContext, params: OneEntry) -> RanNow:
     """Push the job of an entry now. Its planned times do not change."""
     with _known():
-        pushed = context.app.schedules.run_now(worker_named(context, params.queue), params.name)
+        pushed = context.app.schedules.run(params.name, worker=worker_named(context, params.queue))
     activity.note(context, "run now", params.queue, target(params.name), 1)
     return RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at)
 

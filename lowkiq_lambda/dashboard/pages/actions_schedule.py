@@ -135,7 +135,7 @@ def _ask_for_several(context: RequestContext, worker: type[Worker[Any]], do: str
 def _run(context: RequestContext, worker: type[Worker[Any]], name: str, do: str) -> None:
     schedules = context.app.schedules
     if do == "run_now":
-        schedules.run_now(worker, name)
+        schedules.run(name, worker=worker)
     elif do == "remove":
         schedules.remove(worker, name)
     elif do == "enable":

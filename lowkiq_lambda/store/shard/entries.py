@@ -5,7 +5,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
@@ -35,6 +36,7 @@ class EntryRecord(msgspec.Struct, frozen=True):
     known: dict[str, tuple[_Time, _Time]] = {}
     off: float | None = None
     on: float | None = None
+    switched: bool = False
     definition: str | None = None
     digest: str | None = None
     since: float | None = None
@@ -68,28 +70,41 @@ class EntryStore:
         return [row for rows in rows_of_shards for row in rows]
 
     def put(  # noqa: PLR0913 - what a record is made of
-        self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str, *, is_off: bool
+        self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str, *, switch: str
     ) -> str:
-        """Make the entry; `is_off`: switched off, if it is new there.
+        """Make the entry; `switch`: "off" or "on" as somebody switched it elsewhere, if it is new there, or "".
 
         "OK", "DECLARED" or "FULL", as put_entry.lua has it. Raises BackendError.
         """
-        return self._call("put_entry", shard, [name, definition, digest, id, "1" if is_off else ""])
+        return self._call("put_entry", shard, [name, definition, digest, id, switch])
 
     def remove(self, shard: ShardRef, name: str) -> bool:
         """Remove an entry made at run time; whether there was one. Raises BackendError."""
         return self._call("remove_entry", shard, [name]) == "OK"
 
-    def switch(self, shard: ShardRef, name: str, *, on: bool, is_declared: bool) -> bool:
+    def switch(self, shard: ShardRef, name: str, *, on: bool, is_declared: bool, starts_off: bool) -> bool:
         """Switch the entry; whether it exists. An entry that no code declares must have a record.
+
+        `starts_off`: its declaration has it off until somebody switches it on. Raises BackendError.
+        """
+        flags = ["1" if flag else "" for flag in (on, is_declared, starts_off)]
+        return self._call("switch_entry", shard, [name, *flags]) != "NONE"
+
+    def note_runs(self, places: Iterable[tuple[ShardRef, str]], outcome: str) -> None:
+        """Note in the histories of these entries that a person ran them: one round trip for each node.
 
         Raises BackendError.
         """
-        return self._call("switch_entry", shard, [name, "1" if on else "", "1" if is_declared else ""]) != "NONE"
+        self._call_each([("note_run", shard, [name, outcome]) for shard, name in places])
 
-    def note_run(self, shard: ShardRef, name: str, outcome: str) -> None:
-        """Note in its history that it was run by a person. Raises BackendError."""
-        self._call("note_run", shard, [name, outcome])
+    def remove_each(self, places: Iterable[tuple[ShardRef, str]]) -> None:
+        """Remove these entries made at run time: one round trip for each node. Raises BackendError."""
+        self._call_each([("remove_entry", shard, [name]) for shard, name in places])
+
+    def _call_each(self, calls: Sequence[Call]) -> None:
+        for reply in self._backend.run_each(calls) if calls else []:
+            if isinstance(reply, LowkiqError):
+                raise reply
 
     def _call(self, script: str, shard: ShardRef, args: Sequence[Argument]) -> str:
         reply = self._backend.run(script, shard, args, retry_for=self._retry_for)

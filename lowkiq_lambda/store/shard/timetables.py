@@ -36,7 +36,7 @@ class DeclaredReply(ReplyShape, frozen=True):
 
     name: bytes
     floor: bytes
-    off: bytes
+    switch: bytes
 
 
 class MadeReply(ReplyShape, frozen=True):
@@ -47,7 +47,7 @@ class MadeReply(ReplyShape, frozen=True):
     digest: bytes
     floor: bytes
     since: bytes
-    off: bytes
+    switch: bytes
 
 
 class AgendaReply(ReplyShape, frozen=True):

@@ -3,7 +3,7 @@
 --! gives read_entry write_entry floor_of seen_at note
 -- The entries of a shard, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
 -- `known`, {digest of a declaration in code = {since, seen}}; `off`, since when it is switched off; `on`, when it was
--- switched on again; `history`, {{planned, at, outcome, let go}, ...}, newest first, with how many earlier planned times
+-- switched on again; `switched`, true once somebody switched it, which counts more than its declaration; `history`, {{planned, at, outcome, let go}, ...}, newest first, with how many earlier planned times
 -- the decision let go, where it did. Of an entry that was made at run time also
 -- `definition` (JSON), and the `digest` and `since` of its times.
 local HISTORY = 10

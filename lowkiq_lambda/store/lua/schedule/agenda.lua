@@ -3,14 +3,17 @@
 -- Returns the records of entries to a process that is about to fire them, and notes that they are declared.
 -- An entry fires for no time before its times were first seen, or seen again after others had taken their place.
 -- ARGV[4..]  name, digest of the times and id of each entry that the caller's code declares in this shard
--- Returns {'OK', {{name, floor, off}, ...}, {{name, definition, digest, floor, since, off}, ...}}: those of the call, then all
---   that were made at run time. Only times after the floor may fire; off is '1' or ''. Or a refusal.
+-- Returns {'OK', {{name, floor, switch}, ...}, {{name, definition, digest, floor, since, switch}, ...}}: those of the call,
+--   then all that were made at run time. Only times after the floor may fire; switch is 'off' or 'on', or '' if its
+--   declaration decides. Or a refusal.
 -- Seconds: AHEAD, by which a clock may go wrong unnoticed; FRESH, for which a note need not be renewed; REPLACED, after
 -- which times that nobody declares have been replaced by others that somebody does; FORGOTTEN, the life of what nobody declares.
 local AHEAD, FRESH, REPLACED, FORGOTTEN, MOST_KNOWN = 300, 300, 900, 30 * 86400, 4
 local refused = refusal()
 if refused then return refused end
 if #ARGV == 3 and not exists(timetable) then return {'OK', {}, {}} end
+
+local function switch_of(entry) return entry.off and 'off' or entry.switched and 'on' or '' end
 
 local function is_ahead(at) return at and at > now + AHEAD end
 
@@ -58,7 +61,7 @@ for i = 4, #ARGV, 3 do
   local is_wrong, is_news, is_moved = healed(entry), recognise(entry, digest), not entry.definition and entry.id ~= id
   if is_moved then entry.id = id end
   if is_wrong or is_news or is_moved then write_entry(name, entry) end
-  declared[#declared + 1] = {name, string.format('%.17g', floor_of(entry, digest)), entry.off and '1' or ''}
+  declared[#declared + 1] = {name, string.format('%.17g', floor_of(entry, digest)), switch_of(entry)}
 end
 local all = call('HGETALL', timetable)
 for i = 1, #all, 2 do
@@ -66,7 +69,7 @@ for i = 1, #all, 2 do
   if entry.definition then
     if healed(entry) then write_entry(name, entry) end
     local floor, since = floor_of(entry, entry.digest), string.format('%.17g', entry.since)
-    made[#made + 1] = {name, entry.definition, entry.digest, string.format('%.17g', floor), since, entry.off and '1' or ''}
+    made[#made + 1] = {name, entry.definition, entry.digest, string.format('%.17g', floor), since, switch_of(entry)}
   elseif now - math.max(seen_at(entry), entry.last or 0, entry.off or 0, entry.on or 0) > FORGOTTEN then
     call('HDEL', timetable, name)
   end
