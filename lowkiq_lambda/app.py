@@ -155,7 +155,7 @@ class Lowkiq:
         """
         from lowkiq_lambda.schedules.times import parse_cron  # noqa: PLC0415 - imported lazily: cold start
 
-        self.schedules.declare(worker, parse_cron(expression, options.get("tz", UNSET)), id, options)
+        self.schedules.declare(worker, lambda: parse_cron(expression, options.get("tz", UNSET)), id, options)
 
     def every(
         self,
@@ -172,7 +172,7 @@ class Lowkiq:
         """
         from lowkiq_lambda.schedules.times import parse_every  # noqa: PLC0415 - imported lazily: cold start
 
-        self.schedules.declare(worker, parse_every(period, offset, options.get("tz", "UTC")), id, options)
+        self.schedules.declare(worker, lambda: parse_every(period, offset, options.get("tz", "UTC")), id, options)
 
     def at(
         self,
@@ -185,7 +185,7 @@ class Lowkiq:
         """Push a job once, ever: at an aware datetime, or Unix seconds. Raises DeclarationError."""
         from lowkiq_lambda.schedules.times import parse_at  # noqa: PLC0415 - imported lazily: cold start
 
-        self.schedules.declare(worker, parse_at(moment, options.get("tz", "UTC")), id, options)
+        self.schedules.declare(worker, lambda: parse_at(moment, options.get("tz", "UTC")), id, options)
 
     def entries_from(self, path: "str | Path") -> None:
         """Declare the schedule entries of a TOML file, as if code did. Raises DeclarationError, OSError."""

@@ -213,7 +213,7 @@ class Load:
         for name, definition in _BROKEN.items():
             # As another version of the code would: this one refuses to make them.
             if f"entry-{name}" in self.planted:
-                store.put(shard, name, msgspec.json.encode(definition), "0" * 16, "report", is_off=False)
+                store.put(shard, name, msgspec.json.encode(definition), "0" * 16, "report", switch="")
         if "entry-off" in self.planted:
             self.app.schedules.put("off", worker, id="report", every=900)
             self.app.schedules.disable(worker, "off")

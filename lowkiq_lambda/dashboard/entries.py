@@ -9,9 +9,11 @@ from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.clock_changes import PlannedTime, with_remarks
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView
+from lowkiq_lambda.schedules.run_time import Cleared
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
 
 UPCOMING: Final = 10
@@ -64,6 +66,20 @@ def switch_all(
     changed = sum(view.is_on != on for view in schedules.all(worker) if names is None or view.name in names)
     (schedules.enable_all if on else schedules.disable_all)(worker, names)
     activity.note(context, "enable" if on else "disable", worker.queue_name, targets(names), changed)
+
+
+def run_entries(context: RequestContext, worker: type[Worker[Any]]) -> list[Pushed]:
+    """Push the jobs of all entries of the queue that are on, and note that. Raises what a push raises."""
+    pushed = context.app.schedules.run(all=True, worker=worker)
+    activity.note(context, "run now", worker.queue_name, targets(None), len(pushed))
+    return pushed
+
+
+def remove_entries(context: RequestContext, worker: type[Worker[Any]]) -> Cleared:
+    """Remove all entries of the queue that were made at run time, and note that. Raises BackendError."""
+    cleared = context.app.schedules.remove_all(worker)
+    activity.note(context, "remove", worker.queue_name, targets(None), len(cleared.removed))
+    return cleared
 
 
 def unattended(context: RequestContext, entries: Sequence[ScheduleView] | None = None) -> float | None:

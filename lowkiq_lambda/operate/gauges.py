@@ -129,9 +129,9 @@ def _entries(operations: Operations, replies: Sequence[tuple[ShardRef, Reply]]) 
     """Those of the queues whose shards have answered."""
     rows = [row for shard, reply in replies for row in rows_in(shard, reply)]
     now = {shard.queue_name: operations.core.backend.now(shard) for shard, _ in replies}
-    declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
+    schedules = operations.schedules
     by_entry, uses = rows_by_entry(rows), dict[str, EntryUse]()
-    for view in views(declared, rows, now):
+    for view in views((*schedules.declared, *schedules.broken), rows, now):
         states, late = uses.get(view.queue_name, EntryUse({"on": 0, "off": 0, "broken": 0}, 0.0))
         state: EntryState = "broken" if view.problem else "on" if view.is_on else "off"
         missed = None if view.problem else late_by(view, by_entry.get(view.key, []), now[view.queue_name])

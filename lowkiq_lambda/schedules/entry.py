@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack, get_args
 from zlib import crc32
 
 from lowkiq_lambda.base.error_text import shown
@@ -126,11 +126,10 @@ class ScheduleEntry:
         for field, least, most in _NUMBERS:
             if problem := problem_of_seconds(getattr(self, field), least, most):
                 return f"{field} {problem}"
-        if not isinstance(self.enabled, bool):
-            return f"enabled must be True or False, not {shown(self.enabled)}"
         if self.expires_in is not None and (problem := problem_of_seconds(self.expires_in, 1, LONGEST_EXPIRY)):
             return f"expires_in {problem}"
-        return None
+        enabled: object = self.enabled
+        return None if isinstance(enabled, bool) else f"enabled must be True or False, not {shown(self.enabled)}"
 
 
 def new_entry(
@@ -205,6 +204,18 @@ class DeclaredOptions(FiringOptions, total=False):
     """The id, if none is given; a queue has one entry of a name."""
 
 
+class BrokenEntry(NamedTuple):
+    """An entry of code that cannot work, and why; it fires nothing."""
+
+    queue_name: str
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        """The sentence that names it."""
+        return f"{label_of(self.queue_name, self.name)}: {self.problem}"
+
+
 class Timetable:
     """Entries by queue and name."""
 
@@ -212,6 +223,7 @@ class Timetable:
         self._entries: dict[tuple[str, str], ScheduleEntry] = {}
         self._workers: dict[tuple[str, str], object] = {}
         """Those of the entries, as they were declared."""
+        self.broken: list[BrokenEntry] = []
 
     def __iter__(self) -> Iterator[ScheduleEntry]:
         """In order of declaration."""

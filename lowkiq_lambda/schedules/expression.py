@@ -130,25 +130,28 @@ def _plain_term(name: str, term: str) -> str:
     first, _, last = base.partition("-")
     try:
         begin, end = number_of(name, first), number_of(name, last)
+        every = int(step) if slash else 1
     except ValueError:
         # Not a range, or refused by whatever checks the numbers.
         return term
-    least, most = BOUNDS[name]
-    if name == "day-of-week":
-        # Sunday has two numbers.
-        most -= 1
-        begin = begin if begin <= end else begin % _WEEK
-    if begin < end:
-        return term if begin == number_of(name, first) else f"{begin}-{end}{slash}{step}"
-    if slash and not (step.isdecimal() and int(step)):
+    if begin < end or not every:
         return term
     if begin == end:
         # cronsim would count from this one number on to the end of the field.
         return f"{begin}"
-    numbers = [*range(begin, most + 1), *range(least, end + 1)]
-    if slash:
-        return ",".join(map(str, numbers[:: int(step)]))
-    return ",".join(_range(*ends) for ends in ((begin, most), (least, end)))
+    return _over_the_end(name, begin, end, every)
+
+
+def _over_the_end(name: str, begin: int, end: int, every: int) -> str:
+    least, most = BOUNDS[name]
+    if name == "day-of-week":
+        # Sunday has two numbers.
+        most, begin = most - 1, begin % _WEEK
+    ranges = [(begin, end)] if begin <= end else [(begin, most), (least, end)]
+    if every == 1:
+        return ",".join(_range(*ends) for ends in ranges)
+    numbers = [number for first, last in ranges for number in range(first, last + 1)]
+    return ",".join(map(str, numbers[::every]))
 
 
 def _range(begin: int, end: int) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.agenda import loaded
-from lowkiq_lambda.schedules.entry import ScheduleEntry
+from lowkiq_lambda.schedules.entry import BrokenEntry, ScheduleEntry
 from lowkiq_lambda.store.shard.entries import EntryRow, NotedFiring
 
 MOST_NOTED: Final = 10
@@ -23,9 +23,10 @@ Source: TypeAlias = Literal["code", "run time", "other code"]
 class ScheduleView:
     """An entry as it stands. Times are Unix seconds by the server's clock; None: never, or not known.
 
-    `entry`: its declaration; None if only other code has it. `last`: the newest planned time that was decided.
-    `is_switched`: somebody switched it on or off, which counts more than its declaration. `next`: the next planned time; None if it is off, or none comes any more. `seen_at`: when some code last declared
-    it, to within five minutes. `history`: the last ten decisions, newest first.
+    `entry`: its declaration; None if only other code has it, or if it cannot work. `is_switched`: somebody switched it
+    on or off, which counts more than its declaration. `last`: the newest planned time that was decided. `next`: the
+    next planned time; None if it is off, or none comes any more. `seen_at`: when some code last declared it, to within
+    five minutes. `history`: the last ten decisions, newest first.
     """
 
     queue_name: str
@@ -55,9 +56,13 @@ class ScheduleView:
         return next((one for one in self.history if one.outcome != RUN_NOW and one.planned == self.last), None)
 
 
-def views(declared: Iterable[ScheduleEntry], rows: Sequence[EntryRow], now: Mapping[str, float]) -> list[ScheduleView]:
-    """All entries, by queue and name; `now` by queue."""
-    entries = {(entry.queue_name, entry.name): entry for entry in declared}
+def views(
+    declared: Iterable[ScheduleEntry | BrokenEntry], rows: Sequence[EntryRow], now: Mapping[str, float]
+) -> list[ScheduleView]:
+    """All entries of the queues that `now` has the time of, by queue and name."""
+    # Of two that code gives one name, the one that works is the entry.
+    ordered = sorted(declared, key=lambda entry: isinstance(entry, ScheduleEntry))
+    entries = {(entry.queue_name, entry.name): entry for entry in ordered if entry.queue_name in now}
     by_key = {**{key: [] for key in entries}, **rows_by_entry(rows)}
     return [_view(key, entries.get(key), rows_of_entry, now[key[0]]) for key, rows_of_entry in sorted(by_key.items())]
 
@@ -96,12 +101,15 @@ def newest(rows: Iterable[EntryRow]) -> tuple[NotedFiring, ...]:
     return tuple(sorted(noted, key=lambda firing: firing.at, reverse=True)[:MOST_NOTED])
 
 
-def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[EntryRow], now: float) -> ScheduleView:
-    source: Source = "code" if entry else "other code"
-    problem = None
+def _view(
+    key: tuple[str, str], declared: ScheduleEntry | BrokenEntry | None, rows: Sequence[EntryRow], now: float
+) -> ScheduleView:
+    source: Source = "code" if declared else "other code"
+    problem = declared.problem if isinstance(declared, BrokenEntry) else None
+    entry = None if isinstance(declared, BrokenEntry) else declared
     definitions = [row for row in rows if row.record.definition is not None]
     if definitions:
-        source = "run time"
+        source, problem = "run time", None
         latest = max(definitions, key=lambda row: row.record.since or 0.0)
         try:
             entry = ScheduleEntry.from_definition(*key, loaded(latest.record.definition or ""))

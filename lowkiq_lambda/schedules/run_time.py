@@ -81,8 +81,7 @@ class RunTimeEntries:
         """All entries of these queues, by queue and name."""
         by_name = {queue.worker.queue_name: queue for queue in queues}
         now = {name: self._core.backend.now(queue.shards[0]) for name, queue in by_name.items()}
-        declared = [entry for entry in self._timetable if entry.queue_name in by_name]
-        return views(declared, self._rows(by_name.values()), now)
+        return views([*self._timetable, *self._timetable.broken], self._rows(by_name.values()), now)
 
     def history(self, queue: "Queue", name: str) -> list[NotedFiring]:
         """The last decisions about the entry, newest first. Raises NoSuchEntry."""
@@ -122,7 +121,9 @@ class RunTimeEntries:
         made = [(row.shard, row.name) for row in rows if row.record.definition is not None]
         for step in _steps(made):
             self._store.remove_each(step)
-        names = {row.name for row in rows} | {one.name for one in self._timetable if one.queue_name == queue.worker.queue_name}
+        names = {row.name for row in rows} | {
+            one.name for one in self._timetable if one.queue_name == queue.worker.queue_name
+        }
         removed = {name for _, name in made}
         return Cleared(sorted(removed), sorted(names - removed))
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -16,7 +16,7 @@ from lowkiq_lambda.base.errors import DeclarationError, JobError, NoSuchEntry, Q
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.cron import digest_of
-from lowkiq_lambda.schedules.entry import ScheduleEntry, Timetable, new_entry
+from lowkiq_lambda.schedules.entry import BrokenEntry, ScheduleEntry, Timetable, label_of, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 
 if TYPE_CHECKING:
@@ -50,31 +50,40 @@ class Schedules:
         """The entries that the app's code declares, in order of declaration."""
         return [*self._timetable]
 
+    @property
+    def broken(self) -> "list[BrokenEntry]":
+        """The entries of code that cannot work, with `bad_entries="report"`; else the first of them is an error."""
+        return [*self._timetable.broken]
+
     def declare(
         self,
         worker: AnyWorker,
-        times: Times,
+        times: Callable[[], Times],
         id: "str | int | UUID",
         options: "DeclaredOptions",
     ) -> None:
-        """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
-        entry = new_entry(self._scheduled(worker), times, id=id, **_without_tz(options))
-        entry.check_declared()
-        self._add(_plain(worker_of(worker), entry))
+        """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it.
+
+        Raises DeclarationError, but with `bad_entries="report"` only for what is not a worker of this app.
+        """
+        queue_name = self._queue_name(worker)
+        try:
+            entry = new_entry(self._scheduled(worker), times(), id=id, **_without_tz(options))
+            self._check_and_add(_plain(worker_of(worker), entry))
+        except DeclarationError as error:
+            self._report(queue_name, options.get("name", id), error)
 
     def declare_from(self, path: str | Path) -> None:
         """Declare the entries of a TOML file; `app.entries_from` calls it. Raises DeclarationError, OSError."""
         from lowkiq_lambda.schedules.toml_entries import read_toml  # noqa: PLC0415 - imported lazily: cold start
 
-        for entry in read_toml(Path(path)):
-            if (declared := self._core.queues.worker_named(entry.queue_name)) is None:
-                raise DeclarationError(
-                    f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has "
-                    "no queue of that name."
-                )
-            self._scheduled(declared)
-            entry.check_declared()
-            self._add(_plain(declared, entry))
+        for entry in read_toml(Path(path), self._report):
+            try:
+                declared = self._core.queues.worker_named(entry.queue_name) or _unknown(entry, path)
+                self._scheduled(declared)
+                self._check_and_add(_plain(declared, entry))
+            except DeclarationError as error:
+                self._report(entry.queue_name, entry.name, error)
 
     def check(self) -> list[str]:
         """The faults of the entries of the code, a sentence for each; without a call to Redis.
@@ -82,7 +91,8 @@ class Schedules:
         A declaration checks neither payloads nor what only an evaluation shows, so that a process that only drains
         evaluates no expression.
         """
-        return [problem for entry in self._timetable if (problem := self.problem_of(entry))]
+        problems = [problem for entry in self._timetable if (problem := self.problem_of(entry))]
+        return [*map(str, self.broken), *problems]
 
     def problem_of(self, entry: ScheduleEntry) -> str | None:
         """Why the entry cannot fire, in a sentence that names it, or None; asks no Redis."""
@@ -182,7 +192,12 @@ class Schedules:
     @overload
     def run(self, /, *, all: Literal[True], worker: "AnyWorker | None" = None) -> list[Pushed]: ...
     def run(
-        self, name: str | None = None, /, *, all: bool = False, worker: "AnyWorker | None" = None
+        self,
+        name: str | None = None,
+        /,
+        *,
+        all: bool = False,  # noqa: A002 - the public name
+        worker: "AnyWorker | None" = None,
     ) -> Pushed | list[Pushed]:
         """Push an entry's job now, or those of all that are on; through the client middlewares.
 
@@ -221,8 +236,19 @@ class Schedules:
         key = DutyKey.of(self._core.queues, self._duty_scope(), self._core.backend.prefix)
         return DutyLook(key, [(FireDuty.name, FireDuty.every)])
 
-    def _add(self, entry: ScheduleEntry) -> None:
+    def _check_and_add(self, entry: ScheduleEntry) -> None:
+        entry.check_declared()
         self._timetable.add(entry, self._core.queues.worker_named(entry.queue_name))
+        self._core.housekeeping.declares_schedules = True
+
+    def _report(self, queue_name: object, name: object, error: DeclarationError) -> None:
+        """Keep a broken entry, which each look at the entries logs; or raise its error, as the settings say."""
+        if self._core.config.bad_entries == "raise":
+            raise error
+        label = label_of(queue_name, name)
+        broken = BrokenEntry(f"{queue_name}", f"{name}", str(error).removeprefix(f"{label}: "))
+        if broken not in self._timetable.broken:
+            self._timetable.broken.append(broken)
         self._core.housekeeping.declares_schedules = True
 
     def _new_ticker(self, core: "Core") -> "EntryTicker":
@@ -296,6 +322,13 @@ def _plain(worker: type[Worker[Any]], entry: ScheduleEntry) -> ScheduleEntry:
         return replace(entry, payload=plain_payload(worker.payload, entry.payload))
     except JobError as error:
         raise DeclarationError(f"{entry.label}: {error}.") from error
+
+
+def _unknown(entry: ScheduleEntry, path: str | Path) -> NoReturn:
+    raise DeclarationError(
+        f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has no queue of "
+        "that name."
+    )
 
 
 def _without_tz(options: "FiringOptions") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError
 from lowkiq_lambda.declare.duty import SCHEDULES, RunAgain
 from lowkiq_lambda.declare.worker import refuse_without_score
 from lowkiq_lambda.push.checking import Checker
-from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
+from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems, named
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, decide
 from lowkiq_lambda.schedules.waves import EntryPlan, Ticked, Waves
@@ -40,6 +40,7 @@ class EntryTicker:
 
     def __init__(self, core: "Core", timetable: "Timetable", waker: "Waker | None") -> None:
         self._core = core
+        self._timetable = timetable
         self._agenda = AgendaReader(core, timetable)
         self._waker = waker
         self._logged_at: dict[str, float] = {}
@@ -50,6 +51,8 @@ class EntryTicker:
         Nothing is retried: what Redis did not take is found again by the next tick.
         """
         ticked, problems = Ticked(), Problems()
+        for broken in self._timetable.broken:
+            problems.note(named(broken.queue_name, broken.name), broken.problem)
         plans = []
         for candidate in self._agenda.candidates(problems):
             try:

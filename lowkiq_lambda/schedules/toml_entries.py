@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final
@@ -48,19 +48,29 @@ _NAMES: Final[Mapping[type, str]] = {
 """What TOML calls the values of these types."""
 
 
-def read_toml(path: Path) -> list[ScheduleEntry]:
+def _raise(_queue_name: object, _name: str, error: DeclarationError) -> None:
+    raise error
+
+
+def read_toml(path: Path, refuse: Callable[[object, str, DeclarationError], None] = _raise) -> list[ScheduleEntry]:
     """The entries of the file, in its order; `worker` is the name of the queue.
 
-    Raises DeclarationError, which names the file, the table and the key.
+    `refuse` gets queue, name and error of one that cannot work, and raises the error if it is left out; that names the
+    file, the table and the key. Raises DeclarationError if the file cannot be read.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return [_entry(name, table) for name, table in tables.items()]
-    except DeclarationError as error:
-        raise DeclarationError(f"{path_text(path)}: {error}") from None
     # A whole number of thousands of digits is a mere ValueError of the parser.
     except (OSError, ValueError, RecursionError) as error:
         raise DeclarationError(unreadable(path, error)) from error
+    entries = []
+    for name, table in tables.items():
+        try:
+            entries.append(_entry(name, table))
+        except DeclarationError as error:
+            queue_name = table.get("worker", "") if isinstance(table, dict) else ""
+            refuse(queue_name, name, DeclarationError(f"{path_text(path)}: {error}"))
+    return entries
 
 
 def unreadable(path: Path, error: Exception) -> str:
@@ -101,7 +111,11 @@ def _check_value(key: str, value: object) -> None:
     types, description = _VALUES[key]
     if isinstance(value, float) and not math.isfinite(value):
         raise DeclarationError(f"{key} must be {description}, not {value}.")
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types) or (isinstance(value, datetime) and not value.tzinfo):
+    if (
+        not isinstance(value, types)
+        or (isinstance(value, bool) and bool not in types)
+        or (isinstance(value, datetime) and not value.tzinfo)
+    ):
         raise DeclarationError(f"{key} must be {description}, not {_NAMES[type(value)]}.")
 
 

@@ -149,6 +149,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     schedules: bool | None = None
     """Whether this process fires schedule entries; None fires them if the app's code declares any."""
 
+    bad_entries: Literal["raise", "report"] = "raise"
+    """What a schedule entry of code or of a file does that cannot work: no app, or it is shown broken and rings."""
+
     release: Release | None = None
     """The version of your own code, as kept runs and charts name it; None: that of the function on Lambda, if any."""
 

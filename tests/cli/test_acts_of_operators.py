@@ -215,3 +215,39 @@ def test_entries_that_cannot_be_are_refused(shop: ShopOfCommands, words: list[st
     assert (2, "", True) == (code, out, sentence in error), error
     assert [] == acts(shop, shop.queue)
     assert [] == shop.app.schedules.all(shop.worker)
+
+
+def test_all_entries_of_a_queue_are_run_and_removed(shop: ShopOfCommands) -> None:
+    """The question lists them; those that are off do not run, and those of code stay."""
+    queue = shop.queue
+    shop.app.every(600, shop.worker, id="poll", name="poll")
+    for name, off in (("nightly", []), ("weekly", ["--off"])):
+        shop.run("schedules", "put", queue, name, "--id", name, "--cron", "0 3 * * *", "--yes", *off)
+
+    asked = [shop.run("schedules", act, queue, "--all") for act in ("run", "remove")]
+    ran = shop.run("schedules", "run", queue, "--all", "--yes")
+    again = shop.run("schedules", "run", queue, "--all", "--yes", "--json")
+    gone = shop.run("schedules", "remove", queue, "--all", "--yes")
+    empty = shop.run("schedules", "remove", queue, "--all", "--yes", "--json")
+    neither = [
+        shop.run("schedules", act, queue, *more, "--yes") for act in ("run", "remove") for more in ([], ["x", "--all"])
+    ]
+
+    questions = (
+        f"Push the jobs of 2 schedule entries ('nightly', 'poll'), those that are on, of {queue} at ",
+        f"Remove 2 schedule entries ('nightly', 'weekly'), with history, of {queue} at ",
+    )
+    assert [(2, True)] * 2 == [
+        (code, question in error) for question, (code, _, error) in zip(questions, asked, strict=True)
+    ]
+    assert (0, "pushed the jobs of 2 entries\n") == ran[:2]
+    assert [("nightly", True), ("poll", True)] == sorted((one["id"], one["merged"]) for one in json.loads(again[1]))
+    assert (
+        0,
+        "removed 2 schedule entries ('nightly', 'weekly'); of code, and so kept: 'poll'\n",
+    ) == gone[:2]
+    assert {"removed": [], "kept": ["poll"]} == json.loads(empty[1])
+    assert [(2, True)] * 4 == [(code, "Give the name of an entry, or --all" in error) for code, _, error in neither]
+    assert [("remove", 0), ("remove", 2), ("run now", 2), ("run now", 2)] == [
+        (action, count) for action, _, count, _ in acts(shop, queue)[:4]
+    ]

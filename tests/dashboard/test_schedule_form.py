@@ -105,3 +105,16 @@ def test_a_reader_cannot(app: Lowkiq, queue: str, worker: Any, make_browser: Mak
     of_code = make_browser().get(f"/actions/entry?{urlencode({'queue': queue, 'name': 'coded'})}")
     assert (400, True) == (of_code.status, "only code changes it" in of_code.words)
     assert ["coded"] == [view.name for view in app.schedules.all()]
+
+
+def test_an_entry_may_start_off(app: Lowkiq, queue: str, browser: Browser) -> None:
+    """A box of the form says so, and is checked when the entry is changed; times may name their zone."""
+    typed = {**TYPED, "queue": queue, "off": "1", "times": "0 4 * * * Europe/Berlin", "tz": "Europe/Berlin"}
+    browser.send("/actions/entry", {**typed, "do": "save"})
+    (view,) = app.schedules.all()
+    assert view.entry is not None
+    assert (False, False, "0 4 * * * Europe/Berlin") == (view.is_on, view.entry.enabled, view.entry.times.declared)
+    page = browser.get(f"/actions/entry?{urlencode({'queue': queue, 'name': 'nightly'})}")
+    assert 'name="off" value="1" checked' in page.text
+    browser.send("/actions/entry", {**typed, "off": "", "replaces": "nightly", "do": "save"})
+    assert [True] == [view.is_on for view in app.schedules.all()]

@@ -375,6 +375,74 @@ def test_x24_the_api_switches_runs_and_removes(app: Lowkiq, robot: Browser, poll
     assert 404 == robot.get(f"/api/v1/schedule?queue={queue_name}&name=made").status
 
 
+def test_the_api_runs_and_removes_all_of_a_queue(
+    app: Lowkiq, robot: Browser, polling: Any, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that are off do not run, and code keeps its own; each act is a line of the activity log."""
+    caplog.set_level(logging.INFO, ACTIVITY)
+    off = {"queue": queue_name, "name": "off", "id": "9", "every": 60, "enabled": False}
+    put = act(robot, "schedule/put", **off).json
+    ran = act(robot, "schedules/run_all", queue=queue_name).json
+    gone = act(robot, "schedules/remove_all", queue=queue_name).json
+
+    assert (False, False, False) == (put["enabled"], put["is_on"], put["is_switched"])
+    assert [("7", True), ("8", False)] == sorted((one["id"], one["merged"]) for one in ran["pushed"])
+    assert {"removed": ["made", "off"], "kept": ["poll"]} == gone
+    assert [("run now", 2), ("remove", 2)] == [
+        (record.__dict__["action"], record.__dict__["changed"]) for record in caplog.records[1:]
+    ]
+    assert ["poll"] == [view.name for view in app.schedules.all(polling)]
+
+
+def test_pages_run_and_remove_all_of_a_queue(
+    app: Lowkiq, polling: Any, browser: Browser, make_browser: MakeBrowser, queue_name: str
+) -> None:
+    """Each asks with the list of entries; a reader is refused."""
+    app.schedules.put("off", polling, every=MINUTE, id="9", enabled=False)
+    assert "Remove all made at run time…" in browser.get("/schedules").words
+    assert [403, 403] == [order(make_browser(READER), queue_name, "", do).status for do in ("run_all", "remove_all")]
+    question = asked(browser, queue_name, "", "run_all").words
+    assert f"2 of 3 entries of {queue_name}. The others are off, or cannot fire. made poll The job of each" in question
+    browser.follow(order(browser, queue_name, "", "run_all"))
+    assert ["run now"] == [one.outcome for one in app.schedules.history(polling, "made")]
+    question = asked(browser, queue_name, "", "remove_all").words
+    assert f"2 of 3 entries of {queue_name}. The others are of code. made off They never fire again" in question
+    page = browser.follow(order(browser, queue_name, "", "remove_all"))
+    assert "Remove all" not in page.words
+    assert ["poll"] == [view.name for view in app.schedules.all(polling)]
+
+
+def test_the_page_of_an_entry_says_whose_word_its_state_is(
+    app: Lowkiq, worker: Any, browser: Browser, queue_name: str
+) -> None:
+    """That of its declaration, until somebody switches it; then that of this person, whatever code declares."""
+    app.every(MINUTE, worker, id="7", name="poll", enabled=False)
+
+    def state() -> str:
+        return browser.get(f"/schedule?queue={queue_name}&name=poll").words.split("State ")[1].split(" Fires")[0]
+
+    assert "off as declared, until somebody switches it on" == state()
+    order(browser, queue_name, "poll", "enable")
+    assert "on as somebody switched it, which counts more than its declaration" == state()
+    order(browser, queue_name, "poll", "disable")
+    assert "off as somebody switched it" == state()
+
+
+def test_a_broken_entry_is_on_the_pages_with_its_reason(
+    make_browser: MakeBrowser, server_url: str, queue_name: str, clock: ManualClock
+) -> None:
+    """It has no times to show, and nobody takes it for an entry of other code."""
+    lenient = Lowkiq(Config(redis_url=server_url, bad_entries="report"), clock=clock)
+    lenient.cron("0 25 * * *", declare(lenient, queue_name, FailingHandler()), id="7", name="bad")
+    browser = make_browser(app=lenient)
+    page = browser.get(f"/schedule?queue={queue_name}&name=bad").words
+
+    assert "its declaration cannot work cannot fire" in browser.get("/schedules").words
+    assert "It cannot fire. cron '0 25 * * *' cannot have '25' as its hour" in page
+    assert "None, as it cannot fire." in page
+    close_app(lenient)
+
+
 def test_x24_the_api_makes_and_replaces_entries(
     app: Lowkiq, robot: Browser, polling: Any, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -93,7 +93,11 @@ def test_a_moment_comes_once() -> None:
         ),
         ("CRON_TZ=Asia/Tokyo 0 4 * * *", "UTC", "names the zone 'Asia/Tokyo', and tz is 'UTC': give one."),
         ("0 4 Europe/Berlin * * *", "UTC", "names a zone: give it as tz instead, not as 'Europe/Berlin'."),
-        ("0 4 ? * ?", "UTC", "cron '0 4 ? * ?' has a '?', which stands for * in one of the two fields of days: write *."),
+        (
+            "0 4 ? * ?",
+            "UTC",
+            "cron '0 4 ? * ?' has a '?', which stands for * in one of the two fields of days: write *.",
+        ),
         ("? 4 * * *", "UTC", "cron '? 4 * * *' has a '?', which"),
         ("0 MON * * *", "UTC", "cron '0 MON * * *' cannot have 'MON' as its hour: there are 0 to 23."),
         (4, "UTC", "cron must be a text of five fields"),

@@ -105,6 +105,7 @@ def test_error_callables_give_back_their_text() -> None:
         ("build_splitter", 3),
         ("dump_payload", "json"),
         ("mask", "all"),
+        ("bad_entries", "drop"),
     ],
 )
 def test_error_names_setting_and_value(setting: str, value: Any) -> None:

@@ -48,6 +48,8 @@ _HEAD: Final = ("QUEUE", "NAME", "TIMES", "ID", "LAST", "NEXT", "STATE")
 
 Name: TypeAlias = Annotated[str, Parameter(name="NAME", help="The name of the entry.")]
 Names: TypeAlias = Annotated[str, Parameter(name="NAME", help="The names of entries.", negative="")]
+OneName: TypeAlias = Annotated[str | None, Parameter(name="NAME", help="The name of the entry.")]
+AllMade: TypeAlias = Annotated[bool, flag("All entries of the queue that were made at run time, in place of a name.")]
 AllEntries: TypeAlias = Annotated[bool, flag("All entries of the queue, in place of names.")]
 Json: TypeAlias = Annotated[bool, flag("Write the entries as GET /api/v1/schedules does; times are Unix seconds.")]
 
@@ -67,56 +69,74 @@ def print_entries(
 
 def run_entry(
     queue: QueueName,
-    name: Name,
+    name: OneName = None,
     /,
     *,
+    all_: AllEntries = False,
     act: ActOptions = ACT,
-    json: Annotated[bool, flag("Write id, merged and due_at (Unix seconds) as JSON.")] = False,
+    json: Annotated[bool, flag("Write id, merged and due_at (Unix seconds) as JSON; with --all a list.")] = False,
 ) -> int:
     """Push its job; the exit code."""
-    from lowkiq_lambda.operate.presentation.schedules import RanNow
+    from lowkiq_lambda.operate.presentation.schedules import ran
 
     loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
-    if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", act, json=json):
+    _check_all(name, all_=all_)
+    if name is None:
+        names = [one.name for one in _entries(loaded, worker) if one.is_on and not one.problem]
+        question = f"Push the jobs of {_listed(names)}, those that are on, of"
+    else:
+        question = f"Push the job of {_entry(name)} of"
+    if not _is_agreed(loaded, worker, question, act, json=json):
         return NOT_APPLIED
+    schedules = loaded.schedules
     try:
-        pushed = loaded.schedules.run(name, worker=worker)
+        pushed = schedules.run(all=True, worker=worker) if name is None else [schedules.run(name, worker=worker)]
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "run now", _entry(name), 1, act.reason)
+    note(loaded, worker.queue_name, "run now", _targets(None if name is None else [name]), len(pushed), act.reason)
     if json:
-        write_json(RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at))
+        write_json([*map(ran, pushed)] if name is None else ran(pushed[0]))
+    elif name is None:
+        say(f"pushed the jobs of {len(pushed):,} {'entry' if len(pushed) == 1 else 'entries'}")
     else:
-        merged = ", which waited already" if pushed.merged else ""
-        say(visible(f"pushed {pushed.id}{merged}, due at {utc(pushed.due_at)}"))
+        merged = ", which waited already" if pushed[0].merged else ""
+        say(visible(f"pushed {pushed[0].id}{merged}, due at {utc(pushed[0].due_at)}"))
     return DONE
 
 
 def remove_entry(
     queue: QueueName,
-    name: Name,
+    name: OneName = None,
     /,
     *,
+    all_: AllMade = False,
     act: ActOptions = ACT,
-    json: Annotated[bool, flag("Write removed as JSON.")] = False,
+    json: Annotated[bool, flag("Write removed as JSON; with --all the names of removed and kept entries.")] = False,
 ) -> int:
     """Remove it; the exit code."""
-    from lowkiq_lambda.operate.presentation.schedules import Removed
+    from lowkiq_lambda.operate.presentation.schedules import Removed, RemovedAll
 
     loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
-    if not _is_agreed(loaded, worker, f"Remove {_entry(name)}, with its history, of", act, json=json):
+    _check_all(name, all_=all_)
+    made = [one.name for one in _entries(loaded, worker) if one.source == "run time"] if name is None else [name]
+    if not _is_agreed(loaded, worker, f"Remove {_listed(made)}, with history, of", act, json=json):
         return NOT_APPLIED
+    removed, kept = [*made], list[str]()
     try:
-        loaded.schedules.remove(worker, name)
+        if name is None:
+            removed, kept = loaded.schedules.remove_all(worker)
+        else:
+            loaded.schedules.remove(worker, name)
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "remove", _entry(name), 1, act.reason)
+    note(loaded, worker.queue_name, "remove", _targets(None if name is None else made), len(removed), act.reason)
     if json:
-        write_json(Removed(removed=True))
+        write_json(RemovedAll(removed=removed, kept=kept) if name is None else Removed(removed=True))
     else:
-        say(visible(f"removed {_entry(name)}"))
+        stay = f"; of code, and so kept: {', '.join(map(repr, kept))}" if kept else ""
+        say(visible(f"removed {_listed(removed)}{stay}"))
     return DONE
 
 
@@ -218,6 +238,18 @@ def _entry(name: str) -> str:
     return f"schedule entry {name!r}"
 
 
+def _check_all(name: str | None, *, all_: bool) -> None:
+    if all_ is (name is not None):
+        raise ConfigError("Give the name of an entry, or --all: one of the two.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Entries with their count and all their names: a person agrees to each."""
+    if len(names) == 1:
+        return _entry(names[0])
+    return f"{len(names):,} schedule entries ({', '.join(map(repr, names))})" if names else "no schedule entry"
+
+
 def _targets(names: Sequence[str] | None) -> str:
     if names is None:
         return "all schedule entries"
@@ -240,9 +272,10 @@ list_entries: Final = command_app(
 list_entries.default(print_entries)
 run: Final = _changing(
     "run",
-    "Push the job of an entry of QUEUE now. Its planned times do not change.",
+    "Push the job of an entry of QUEUE now, or the jobs of all that are on, each delayed within its jitter. Planned "
+    "times do not change.",
     "lowkiq schedules run SyncOrder nightly",
-    "QUEUE NAME",
+    "QUEUE (NAME | --all)",
 )
 run.default(run_entry)
 on: Final = _changing(
@@ -261,8 +294,9 @@ off: Final = _changing(
 off.default(switch_off)
 remove: Final = _changing(
     "remove",
-    "Remove an entry of QUEUE that was made at run time, with its history. Entries of code can only be switched off.",
+    "Remove an entry of QUEUE that was made at run time, with its history, or all of them. Entries of code can only be "
+    "switched off.",
     "lowkiq schedules remove SyncOrder nightly",
-    "QUEUE NAME",
+    "QUEUE (NAME | --all)",
 )
 remove.default(remove_entry)

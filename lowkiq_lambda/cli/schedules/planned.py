@@ -102,9 +102,11 @@ def print_next(
     start, span = moment_option("--from", from_), span_option("--outage", outage)
     if start is None:
         start = span[0] if span else SystemClock.time()
-    code, described = DONE, []
+    described: list[str] = []
     source = app_spec(source, os.environ)
     table = read_source(source)
+    sys.stderr.write("".join(f"error: {problem}\n" for problem in table.broken))
+    code = MISUSED if table.broken else DONE
     for entry in table.entries:
         if problem := table.problem(entry):
             sys.stderr.write(f"error: {problem}\n")

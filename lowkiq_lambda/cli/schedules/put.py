@@ -67,6 +67,7 @@ def put(  # noqa: PLR0913 - the options of a command line
     tz: Annotated[str | None, Parameter(help="The name of a time zone, such as Europe/Berlin; else UTC.")] = None,
     payload: Annotated[str | None, Parameter(help="The payload, as JSON.")] = None,
     jitter: Annotated[str | None, Parameter(help="Fire up to so long after a planned time.")] = None,
+    off: Annotated[bool, flag("It does not fire until somebody switches it on.")] = False,
     description: Annotated[str | None, Parameter(help="A word for people.")] = None,
     act: ActOptions = ACT,
     json: Annotated[bool, flag("Write the entry as GET /api/v1/schedules does; times are Unix seconds.")] = False,
@@ -79,6 +80,8 @@ def put(  # noqa: PLR0913 - the options of a command line
     options |= {field: text for field, text in plain.items() if text is not None}
     loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
+    if off:
+        options["enabled"] = False
     times = ", ".join(f"{field} {options[field]}" for field in ("cron", "every", "at", "tz") if field in options)
     url = without_password(loaded.core.connections.url)
     question = f"Put schedule entry {name!r} ({times}) for the id {id_!r} of {worker.queue_name} at {url}?"

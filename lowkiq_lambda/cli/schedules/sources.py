@@ -31,6 +31,8 @@ class Source(NamedTuple):
     entries: Sequence[ScheduleEntry]
     shards_count: Mapping[str, int]
     problem: Problem
+    broken: Sequence[str] = ()
+    """A sentence for each entry that the app reports and does not load."""
 
 
 def read_source(name: str) -> Source:
@@ -50,8 +52,8 @@ def read_source(name: str) -> Source:
 def read_checked(name: str) -> Source:
     """As `read_source`, and each entry can work. Raises DeclarationError for the first that cannot."""
     source = read_source(name)
-    for entry in source.entries:
-        if problem := source.problem(entry):
+    for problem in (*source.broken, *map(source.problem, source.entries)):
+        if problem:
             raise DeclarationError(problem)
     return source
 
@@ -78,7 +80,7 @@ def _problem_in_file() -> Problem:
 def _of_app(spec: str) -> Source:
     app = load_app(spec, Lowkiq)
     counts = {worker.queue_name: worker.shards_count for worker in app.workers}
-    return Source(app.schedules.declared, counts, app.schedules.problem_of)
+    return Source(app.schedules.declared, counts, app.schedules.problem_of, [*map(str, app.schedules.broken)])
 
 
 def _read_json(path: Path) -> Source:

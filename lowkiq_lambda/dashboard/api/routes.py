@@ -93,6 +93,8 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/schedule/disable", schedules.disable),
     operation("POST", "/schedule/run_now", schedules.run_now),
     operation("POST", "/schedule/remove", schedules.remove),
+    operation("POST", "/schedules/run_all", schedules.run_all),
+    operation("POST", "/schedules/remove_all", schedules.remove_all),
     operation("POST", "/schedules/enable_all", schedules.enable_all),
     operation("POST", "/schedules/disable_all", schedules.disable_all),
     operation("GET", "/views", saved_views.views),

@@ -13,11 +13,28 @@ from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
+from lowkiq_lambda.dashboard.entries import (
+    named_view,
+    payload_of,
+    remove_entries,
+    run_entries,
+    switch_all,
+    target,
+    upcoming,
+    views,
+)
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.jobs import serializer_for
 from lowkiq_lambda.operate.presentation.moments import moment_of
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
+from lowkiq_lambda.operate.presentation.schedules import (
+    EntryResponse,
+    RanAll,
+    RanNow,
+    Removed,
+    RemovedAll,
+    entry_fields,
+    ran,
+)
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.records import ScheduleView
@@ -46,6 +63,10 @@ class OneEntry(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A schedule entry."""
 
     name: EntryName
+
+
+class AllEntries(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All schedule entries of a queue."""
 
 
 class SeveralEntries(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +139,7 @@ def run_now(context: RequestContext, params: OneEntry) -> RanNow:
     with _known():
         pushed = context.app.schedules.run(params.name, worker=worker_named(context, params.queue))
     activity.note(context, "run now", params.queue, target(params.name), 1)
-    return RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at)
+    return ran(pushed)
 
 
 def remove(context: RequestContext, params: OneEntry) -> Removed:
@@ -127,6 +148,17 @@ def remove(context: RequestContext, params: OneEntry) -> Removed:
         context.app.schedules.remove(worker_named(context, params.queue), params.name)
     activity.note(context, "remove", params.queue, target(params.name), 1)
     return Removed(removed=True)
+
+
+def run_all(context: RequestContext, params: AllEntries) -> RanAll:
+    """Push the jobs of all entries of a queue that are on, each delayed within its jitter. Planned times stay."""
+    return RanAll(pushed=[*map(ran, run_entries(context, worker_named(context, params.queue)))])
+
+
+def remove_all(context: RequestContext, params: AllEntries) -> RemovedAll:
+    """Remove all entries of a queue that were made at run time."""
+    cleared = remove_entries(context, worker_named(context, params.queue))
+    return RemovedAll(removed=cleared.removed, kept=cleared.kept)
 
 
 def one_entry(context: RequestContext, worker: type[Worker[Any]], name: str) -> OneEntryResponse:
@@ -174,9 +206,9 @@ class NewEntry(OneEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An entry to make, or to put in place of the one of its name that was made at run time before.
 
     Give one of `cron`, `every` and `at`. `cron`: an expression of five fields, or six with seconds first, in the zone
-    `tz`. `every`: seconds, with an `offset` less than it. `at`: Unix seconds, ISO 8601 (UTC without a zone), or a
-    moment such as `in 2h`. `name`: printable characters. `missed`, `grace`, `overlap`, `jitter` and `expires_in` as in
-    code; what is left out is as by default, also where an entry is replaced.
+    `tz`, or in one that it names. `every`: seconds, with an `offset` less than it. `at`: Unix seconds, ISO 8601 (UTC
+    without a zone), or a moment such as `in 2h`. `name`: printable characters. `missed`, `grace`, `overlap`, `jitter`,
+    `expires_in` and `enabled` as in code; what is left out is as by default, also where an entry is replaced.
     """
 
     id: Annotated[str, Meta(min_length=1, description="The id of the job.")]
@@ -193,6 +225,7 @@ class NewEntry(OneEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overlap: Overlap | UnsetType = UNSET
     jitter: Annotated[float, Meta(ge=0, le=86_400)] | UnsetType = UNSET
     expires_in: Annotated[float, Meta(ge=1, le=366 * 86_400)] | UnsetType | None = UNSET
+    enabled: bool | UnsetType = UNSET
     description: Annotated[str, Meta(max_length=1_000)] | UnsetType = UNSET
 
 

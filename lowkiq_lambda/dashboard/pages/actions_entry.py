@@ -22,7 +22,7 @@ from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_times
 from lowkiq_lambda.schedules.zones import zone_of
 
-FIELDS: Final = ("name", "id", "kind", "times", "tz", "payload", "reason")
+FIELDS: Final = ("name", "id", "kind", "times", "tz", "payload", "off", "reason")
 NOT_AT_RUN_TIME: Final = "Code declares this entry, so only code changes it."
 TAKEN: Final = "The queue has an entry of this name: choose another, or change that one on its page."
 _BLANK: Final[Mapping[str, str]] = {**dict.fromkeys(FIELDS, ""), "kind": "cron", "tz": "UTC"}
@@ -58,6 +58,7 @@ def ask(context: RequestContext) -> Response:
         "kind": entry.times.kind,
         "times": entry.times.text,
         "tz": entry.tz,
+        "off": "" if entry.enabled else "1",
         "payload": msgspec.json.format(payload_json(entry.payload), indent=2).decode(errors="replace")
         if _is_seen(context, entry)
         else "",
@@ -145,6 +146,7 @@ def _draft(
     is_kept = replaced is not None and not fields["payload"].strip() and not _is_seen(context, replaced)
     if not is_kept:
         options["payload"] = _payload(fields["payload"])
+    options["enabled"] = not fields["off"]
     return context.app.schedules.draft(worker, times, id=fields["id"].strip(), name=fields["name"].strip(), **options)
 
 

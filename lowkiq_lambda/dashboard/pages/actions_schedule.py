@@ -9,9 +9,10 @@ from starlette.responses import Response
 from lowkiq_lambda.base.errors import NoSuchEntry
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.entries import named_view, switch_all, target
+from lowkiq_lambda.dashboard.entries import named_view, remove_entries, run_entries, switch_all, target
 from lowkiq_lambda.dashboard.pages.schedules import NO_ENTRY
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.schedules.records import ScheduleView
 
 NOT_MADE: Final = "Code declares this entry, so only code removes it. Switched off, it does not fire."
 
@@ -61,6 +62,19 @@ ACTIONS: Final[Mapping[str, EntryWords]] = {
         effect="None fires until it is switched on again. Jobs that they have pushed stay.",
         of_all=True,
     ),
+    "run_all": EntryWords(
+        title="Run all entries now",
+        button="Run all now",
+        effect="The job of each that is on is pushed, delayed within its jitter. Planned times do not change.",
+        of_all=True,
+    ),
+    "remove_all": EntryWords(
+        title="Remove the entries made at run time",
+        button="Remove",
+        effect="They never fire again, and their histories are gone. This cannot be undone. Entries of code stay.",
+        is_danger=True,
+        of_all=True,
+    ),
     "enable_ticked": EntryWords(
         title="Switch the selected entries on",
         button="Switch on",
@@ -75,6 +89,14 @@ ACTIONS: Final[Mapping[str, EntryWords]] = {
     ),
 }
 _ON: Final = frozenset({"enable_all", "enable_ticked"})
+_LISTED: Final = frozenset({"run_all", "remove_all"})
+_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("enable_all", "enable_ticked"), "are on already"),
+    **dict.fromkeys(("disable_all", "disable_ticked"), "are off already"),
+    "run_all": "are off, or cannot fire",
+    "remove_all": "are of code",
+}
+"""Why an act changes nothing of the other entries."""
 NONE_TICKED: Final = "No entry is selected: tick some, then choose what to do."
 
 
@@ -105,7 +127,12 @@ def act(context: RequestContext) -> Response:
             names = None if words.of_all else context.form.getlist("names")
             if names == []:
                 return context.refuse(400, NONE_TICKED)
-            switch_all(context, worker, names, on=do in _ON)
+            if do == "run_all":
+                run_entries(context, worker)
+            elif do == "remove_all":
+                remove_entries(context, worker)
+            else:
+                switch_all(context, worker, names, on=do in _ON)
             return context.redirect("schedules")
         _run(context, worker, name, do)
     except NoSuchEntry as error:
@@ -119,17 +146,28 @@ def _ask_for_several(context: RequestContext, worker: type[Worker[Any]], do: str
     entries = [view for view in context.app.schedules.all(worker) if words.of_all or view.name in names]
     if not entries and words.of_ticked:
         return context.refuse(400, NONE_TICKED)
-    changing = sum(view.is_on != (do in _ON) for view in entries)
+    changing = [view for view in entries if _changes(do, view)]
+    is_listed = words.of_ticked or do in _LISTED
     return context.render(
         "actions_schedule.html",
         view=None,
         queue=worker.queue_name,
         do=do,
         words=words,
-        changing=changing,
+        changing=len(changing),
         count=len(entries),
-        names=[view.name for view in entries] if words.of_ticked else [],
+        names=[view.name for view in (entries if words.of_ticked else changing)] if is_listed else [],
+        others=_OTHERS[do],
     )
+
+
+def _changes(do: str, view: ScheduleView) -> bool:
+    """Whether the act changes something of the entry."""
+    if do == "remove_all":
+        return view.source == "run time"
+    if do == "run_all":
+        return view.entry is not None and view.is_on and not view.problem
+    return view.is_on != (do in _ON)
 
 
 def _run(context: RequestContext, worker: type[Worker[Any]], name: str, do: str) -> None:

@@ -47,10 +47,11 @@ class EntryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of a queue."""
+    """The entries of a queue. `has_made`: some were made at run time."""
 
     name: str
     lines: list[EntryLine]
+    has_made: bool
 
 
 class UpcomingLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +119,7 @@ def _by_queue(context: RequestContext, entries: list[ScheduleView]) -> Iterator[
             )
             for view in group
         ]
-        yield QueueEntries(name=name, lines=lines)
+        yield QueueEntries(name=name, lines=lines, has_made=any(line.view.source == "run time" for line in lines))
 
 
 def _local(view: ScheduleView, at: float) -> str:
@@ -147,10 +148,10 @@ def _payload(context: RequestContext, view: ScheduleView) -> RenderedPayload | N
 
 def _why_none(view: ScheduleView, problem: str | None) -> str:
     """Why the entry has no next planned time, for people."""
-    if view.entry is None:
-        return "The code that declares the entry knows them; this dashboard's code does not."
     if problem:
         return "None, as it cannot fire."
+    if view.entry is None:
+        return "The code that declares the entry knows them; this dashboard's code does not."
     if not view.is_on:
         return "None, as it is off. Switched on, it goes on with the first planned time that is then to come."
     if view.last is None:

@@ -72,9 +72,9 @@ def schedule_findings(operations: Operations, states: Sequence[QueueState], back
     now = {state.name: state.now for state in states}
     shards = [shard for state in states for shard in state.shards]
     rows = EntryStore(backend, operations.core.config.redis_retry_for).rows(with_timetable(shards))
-    declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
+    schedules = operations.schedules
     by_name = rows_by_entry(rows)
-    for view in views(declared, rows, now):
+    for view in views((*schedules.declared, *schedules.broken), rows, now):
         trouble = _trouble_of(view, by_name.get(view.key, []), now[view.queue_name])
         if trouble:
             mark, sentence, advice = trouble
