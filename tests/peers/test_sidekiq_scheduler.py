@@ -130,7 +130,7 @@ def test_a_fired_time_is_kept_with_its_outcome(app: Lowkiq, worker: Any, clock: 
 
 
 def test_an_entry_set_while_the_app_runs_is_looked_at(app: Lowkiq, worker: Any, clock: ManualClock) -> None:
-    """Here always. Peer: spec/sidekiq-scheduler/scheduler_spec.rb, "reloads the schedule from redis after 5 seconds"."""
+    """Here always. Peer: scheduler_spec.rb, "reloads the schedule from redis after 5 seconds"."""
     app.schedules.tick()
     app.schedules.put("job", worker, id="job", every=MINUTE)
     clock.advance(61.0)
