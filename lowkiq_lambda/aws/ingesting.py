@@ -13,7 +13,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.inbox_messages import jobs_in, says_it_is_of_an_inbox
 from lowkiq_lambda.aws.sources import Record, unwrapped
 from lowkiq_lambda.base.error_text import loggable, shown
-from lowkiq_lambda.base.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, PushInterrupted, QueueFull, QueueMismatch
 from lowkiq_lambda.declare.ingest import MappingFunctions
 from lowkiq_lambda.declare.worker import LATEST, Worker, worker_of
 from lowkiq_lambda.jobs.incoming import Incoming
@@ -169,22 +169,27 @@ class _Pushing:
         self._app = app
         self._failures = failures
         self._broken: BackendError | None = None
+        self._full: dict[type[Worker[Any]], BackendError] = {}
+        """The queues that take no new id now."""
 
     def push(self, target: _Target, mapped: Sequence[_Mapped]) -> None:
         """One push; where a job or a middleware refuses it, one for each record."""
         left = [one for one in mapped if one.record not in self._failures]
         if not left:
             return
-        if self._broken:
-            # The next push would wait for the server as long as that one did.
-            self._fail(left, self._broken)
-            return
         worker, is_new = target
+        if broken := self._broken or self._full.get(worker):
+            # The next push would wait for the server as long as that one did; or it would pass those that were refused.
+            self._fail(left, broken)
+            return
         push = self._app.core.pushes.push_or_raise if is_new else self._app.core.pushes.push_past_middlewares
         try:
             push(worker, [one.job for one in left])
         except BackendError as error:
-            self._broken = error
+            if isinstance(error, QueueFull) or isinstance(error.__cause__, QueueFull):
+                self._full[worker] = error
+            else:
+                self._broken = error
             self._fail(self._not_written(left, error, is_new=is_new), error)
         except (QueueMismatch, DeclarationError) as error:
             self._fail(left, error)

@@ -192,6 +192,15 @@ class BackendFull(BackendError):
     """Redis has reached its memory limit: drain or delete jobs, or raise `maxmemory`, then push again."""
 
 
+class QueueFull(BackendError):
+    """As many ids wait in a shard of the queue as its `max_waiting` allows: push again when some are done."""
+
+    def __init__(self, message: str | None = None, *, queue_name: str = "", waiting: int = 0) -> None:
+        super().__init__(message)
+        self.queue_name = queue_name
+        self.waiting = waiting
+
+
 class BackendDenied(BackendError):
     """Redis refused the user or password, or its ACL forbids a command or key: correct the rights."""
 

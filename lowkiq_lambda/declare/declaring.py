@@ -187,6 +187,7 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
     _check_whole_number(name, "batch_size", worker.batch_size, 1, MAX_BATCH_SIZE)
     _check_concurrency(worker, name)
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
+    _check_whole_number(name, "max_waiting", 1 if worker.max_waiting is None else worker.max_waiting, 1, MAX_EXACT)
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
     _check_word(name, "merge", worker.merge, MERGES)
     _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)

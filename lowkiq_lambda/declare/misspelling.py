@@ -23,6 +23,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "debounce": Debounce,
     "keep_runs": int,
     "max_running": int,
+    "max_waiting": int,
     "rate": Rate,
     "waits_for": tuple,
     "block_except": tuple,

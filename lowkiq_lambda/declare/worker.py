@@ -243,6 +243,11 @@ class Worker(Pushable[Q]):
     """How long a new id waits for more pushes before it is due; None: it does not wait."""
     unique: ClassVar["Unique | None"] = None
     """Which pushes are stored only if their id has no work (docs/repeats.md); None: all are stored."""
+    max_waiting: ClassVar[int | None] = None
+    """How many ids may wait in a shard: a push of a new one more raises QueueFull; None: as many as Redis has room for.
+
+    Those that wait for a retry or for their time count. Payloads of an id that waits are taken, and so are retries.
+    """
     keep_runs: ClassVar["int | KeepRuns | None"] = None
     """How many runs the queue keeps for people to look at (docs/runs.md); None: it keeps none."""
     max_running: ClassVar[int | None] = None
@@ -458,6 +463,7 @@ class WorkerOptions(TypedDict, total=False):
     payloads_at_once: int
     debounce: "Debounce | None"
     unique: "Unique | None"
+    max_waiting: int | None
     keep_runs: "int | KeepRuns | None"
     max_running: int | None
     rate: "Rate | None"

@@ -113,14 +113,18 @@ class JobBuffer(Generic[Way]):
                 buffered_jobs.was_sent = buffered_jobs.is_travelling = True
             return buffered
 
-    def end(self, buffered_jobs: BufferedJobs, error: LowkiqError | None) -> None:
-        """The buffered jobs were written, or stay the first of their shard for this error."""
+    def end(self, buffered_jobs: BufferedJobs, error: LowkiqError | None, written: int = 0) -> None:
+        """The buffered jobs were written, or stay the first of their shard for this error, but the first `written`."""
         with self._lock:
             buffered_jobs.is_travelling = False
             line = self._lines.get(buffered_jobs.shard)
             if line is None or line.buffered[0] is not buffered_jobs:
                 return  # it was given up meanwhile
             line.error = error
+            for _ in range(written if error else 0):
+                job = buffered_jobs.jobs.popleft()
+                buffered_jobs.size -= job.size
+                self._count(buffered_jobs, -1, -job.size)
             if error is None:
                 line.buffered.popleft()
                 self._count(buffered_jobs, -len(buffered_jobs.jobs), -buffered_jobs.size)

@@ -51,6 +51,7 @@ class PushClient:
             declare=declare,
             waker=waker,
             debounce=struct.pack(">dd", debounce.quiet, debounce.at_most) if debounce else b"",
+            max_waiting=worker.max_waiting,
         )
 
     def push(self, jobs: Jobs) -> list[Pushed]:

@@ -4,7 +4,7 @@ import atexit
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -219,11 +219,11 @@ class Redelivery:
             return
         while lines:
             buffered = buffer.start(_first(lines, client.shards))
-            errors = _send(client, buffered)
+            errors, written = _send(client, buffered)
             for buffered_jobs in buffered:
                 failure = errors.get(buffered_jobs.token)
                 self._tell(buffered_jobs.shard, lines[buffered_jobs.shard], failure)
-                buffer.end(buffered_jobs, failure)
+                buffer.end(buffered_jobs, failure, written[buffered_jobs.token])
                 yield buffered_jobs.shard, failure
             stuck = {buffered_jobs.shard for buffered_jobs in buffered if buffered_jobs.token in errors}
             if any(shard not in client.shards for shard in stuck):
@@ -261,8 +261,8 @@ def _first(lines: Lines, shards: Collection[ShardRef]) -> Iterable[ShardRef]:
     return [shard for shard in left_behind if shard.shards_count == left_behind[0].shards_count] or lines
 
 
-def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, LowkiqError]:
-    """One attempt for each of the buffered jobs; the errors by token."""
+def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> tuple[dict[bytes, LowkiqError], Mapping[bytes, int]]:
+    """One attempt for each of the buffered jobs; by token, the errors, and how many of the first jobs were written."""
     wave: list[Chunk] = []
     positions = count()
     for buffered_jobs in buffered:
@@ -276,4 +276,5 @@ def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, L
     errors = client.pusher.write([wave], results, 0.0).errors
     if any(UNIQUE in chunk.shard.features for chunk in wave):
         client.call_on_conflict([job.given for buffered_jobs in buffered for job in buffered_jobs.jobs], results)
-    return errors
+    # The parts of what was too much at once are sent in order, up to the first that is refused.
+    return errors, {chunk.token: sum(results[job.position] is not None for job in chunk.jobs) for chunk in wave}

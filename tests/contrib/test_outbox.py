@@ -14,7 +14,7 @@ from sqlalchemy.orm import scoped_session
 from sqlalchemy.schema import CreateTable
 
 from lowkiq_lambda import Config, DeclarationError, JobError, Lowkiq
-from lowkiq_lambda.contrib.outbox import Waiting
+from lowkiq_lambda.contrib.outbox import OutboxBlocked, Waiting
 from lowkiq_lambda.contrib.outbox.outbox import REST, SWEEP_EVERY
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable
 from lowkiq_lambda.testing import ManualClock
@@ -86,6 +86,23 @@ def test_a_bad_job_is_refused_before_the_commit(shop: OrderShop, bad: dict[str, 
 
     assert (str(direct.value), 1) == (str(refused.value), refused.value.position)
     assert 0 == shop.rows
+
+
+def test_rows_that_a_full_queue_refuses_stay(
+    make_app: MakeApp, sqlite_url: str, queue_name: str, clock: ManualClock
+) -> None:
+    """And go once there is room; the commit did not fail for it."""
+    with opened(OrderShop(make_app(), engine_for(sqlite_url), queue_name, clock)) as shop:
+        shop.worker.max_waiting = 2
+        shop.push({"id": 1}, {"id": 2}, {"id": 3})
+        with pytest.raises(OutboxBlocked, match="takes no new id"):
+            shop.outbox.sweep()
+        assert 1 == shop.rows
+        shop.app.drain()
+        shop.outbox.sweep()
+        assert 0 == shop.rows
+        shop.app.drain()
+        assert {"1": [""], "2": [""], "3": [""]} == shop.payloads
 
 
 MIDNIGHT: Final = datetime(2026, 11, 27, tzinfo=UTC)

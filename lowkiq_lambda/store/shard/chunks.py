@@ -123,14 +123,16 @@ class Chunk(NamedTuple):
     origin: bytes = b""
     """The token of the chunk that it is a part of, if that was too dear, or its shards have been replaced."""
 
-    def call(self, merge: str, channel: str, debounce: bytes) -> tuple[str, ShardRef, list[Argument]]:
-        """The call that writes them."""
+    def call(
+        self, merge: str, channel: str, last: bytes, features: Collection[str] = ()
+    ) -> tuple[str, ShardRef, list[Argument]]:
+        """The call that writes them. `last`: the last argument, if there is one; `features`: those of this call."""
         args: list[Argument] = [self.token, merge, channel, self.shard.number]
         for job in self.jobs:
             args += job[1:3]
-        if debounce:
-            args.append(debounce)
-        return "enqueue", self.shard, args
+        if last:
+            args.append(last)
+        return "enqueue", self.shard.using(features) if features else self.shard, args
 
     def parts(self, size: int) -> list["Chunk"]:
         """Smaller ones, in order, of a chunk that was refused as too dear: of so many jobs."""

@@ -84,6 +84,7 @@ HEADERS: Final = "headers"
 EXPIRY: Final = "expiry"
 REQUESTS: Final = "requests"
 JOURNALLING: Final = "journalling"
+BOUNDED: Final = "bounded"
 RUNS: Final = "runs"
 UNDO: Final = "undo"
 TASK_SLOT: Final = "task_slot"
@@ -103,6 +104,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     EXPIRY: ("expiries",),
     REQUESTS: (REQUESTS,),
     JOURNALLING: (),
+    BOUNDED: (),
     RUNS: (RUNS,),
     UNDO: (UNDO, "undo_notes"),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
@@ -113,9 +115,9 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
 
 The keys of duties belong to an app instead of a shard; those of limits belong to a queue, those of a limiter to one of
 its keys; those of tasks and of processes belong to the server. Those of receipts are passed only with pushes of jobs
-that have a key, those of undo only with actions that can be undone, and with their undo. Journalling and uniqueness
-have no keys of their own: with them, more scripts get `journal`. Uniqueness comes with pushes of jobs that are stored
-only if their id has no work: enqueue.lua looks at `flight` then.
+that have a key, those of undo only with actions that can be undone, and with their undo. Journalling, uniqueness and a
+bound of waiting ids have no keys of their own: with the first two, more scripts get `journal`. Uniqueness comes with
+pushes of jobs that are stored only if their id has no work: enqueue.lua looks at `flight` then.
 """
 
 IN_USE: Final = (TRACKING, HEADERS, EXPIRY, REQUESTS, JOURNALLING)

@@ -1,5 +1,6 @@
 """Writing pushes: chunks of jobs to their shards, each under a token, so that a repeat is applied once."""
 
+import struct
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -11,12 +12,13 @@ from lowkiq_lambda.base.errors import (
     BackendUnavailable,
     LowkiqError,
     PushInterrupted,
+    QueueFull,
     ShardClosed,
 )
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import Chunk, EnqueueReply
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import BOUNDED, ShardRef, notification_channel
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.scripts import Reply
 
@@ -62,7 +64,7 @@ class Pusher:
 
     If a shard is not open, `declare` opens the shards and returns those of the queue, or raises the reason against it.
     `waker` gets the shards that were written to, and those with work sooner than before. `debounce`: the arguments of
-    include/debounce.lua.
+    include/debounce.lua. `max_waiting`: how many ids may wait in a shard.
     """
 
     def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
@@ -75,6 +77,7 @@ class Pusher:
         declare: Callable[[], QueueShards],
         waker: "Waker | None" = None,
         debounce: bytes = b"",
+        max_waiting: int | None = None,
     ) -> None:
         self._backend = backend
         self._channel = notification_channel(queue_name, backend.prefix)
@@ -83,6 +86,9 @@ class Pusher:
         self._declare = declare
         self._waker = waker
         self._debounce = debounce
+        self._max_waiting = max_waiting
+        bound, self._features = (b"", ()) if max_waiting is None else (struct.pack(">d", max_waiting), (BOUNDED,))
+        self._last = debounce + bound
         self.written_at: dict[ShardRef, float] = {}
         """By shard, the server's time of the last push: no later push may take an earlier one as its score."""
         self._written_before = 0.0
@@ -194,8 +200,11 @@ class Pusher:
             first = {chunk.shard: chunk for chunk in reversed(left)}
             wave = [chunk for chunk in left if first[chunk.shard] is chunk]
             left = [chunk for chunk in left if first[chunk.shard] is not chunk]
-            replies = self._backend.run_each([chunk.call(self._merge, channel, self._debounce) for chunk in wave])
-            for chunk, reply in zip(wave, replies, strict=True):
+            replies = self._backend.run_each(
+                [chunk.call(self._merge, channel, self._last, self._features) for chunk in wave]
+            )
+            for chunk, reply_or_bound in zip(wave, replies, strict=True):
+                reply = self._unless_full(chunk, reply_or_bound)
                 if isinstance(reply, LowkiqError):
                     behind = [other for other in left if other.shard == chunk.shard]
                     answered += [(other, reply) for other in (chunk, *behind)]
@@ -207,6 +216,18 @@ class Pusher:
                 else:
                     answered.append((chunk, reply))
         return answered
+
+    def _unless_full(self, chunk: Chunk, reply: Reply | LowkiqError) -> Reply | LowkiqError:
+        """The answer, or the error that as many ids wait as may."""
+        if isinstance(reply, LowkiqError) or reply[0] != b"OVERFULL":
+            return reply
+        queue_name, number = chunk.shard.queue_name, chunk.shard.number
+        return QueueFull(
+            f"Queue {queue_name!r} takes no new id: {reply[1]:,} wait in shard {number}, and its max_waiting is "
+            f"{self._max_waiting:,}. Push again when some are done.",
+            queue_name=queue_name,
+            waiting=reply[1],
+        )
 
     def _sent_anew(
         self, closed: Sequence[tuple[Chunk, ShardClosed]], channel: str, errors: dict[bytes, LowkiqError]

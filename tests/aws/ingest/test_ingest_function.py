@@ -103,6 +103,22 @@ def test_a_failed_message_of_a_fifo_queue_holds_its_group(ingest: IngestFunction
     assert {"a": [0], "b": [2, 4]} == numbers(ingest.payloads())
 
 
+def test_records_that_a_full_queue_refuses_come_again(ingest: IngestFunction, queue_name: str) -> None:
+    """Those that it took do not, and neither do those of other queues."""
+    full = declare(ingest.app, f"full-{queue_name}", Notes(), shards_count=1, max_waiting=1)
+
+    @ingest.app.ingest
+    def orders(record: Incoming) -> Iterator[Any]:
+        yield (ingest.worker if record.body["order"] == "other" else full), {"id": record.body["order"]}
+
+    messages = [shapes.message(n, {"order": name}) for n, name in enumerate(("a", "b", "other", "c"))]
+    answer = ingest(shapes.sqs(*messages))
+
+    assert [shapes.message_id(1), shapes.message_id(3)] == shapes.failed(answer)
+    assert ["a"] == [job.id for job in ingest.app.operate(full).waiting.fetch(["a", "b", "c"])]
+    assert {"other"} == set(ingest.payloads())
+
+
 def test_p3_the_score_of_a_group_does_not_fall(ingest: IngestFunction) -> None:
     """P3: the order of a FIFO queue stands, also where the clocks of SQS disagree about it."""
     ingest.app.ingest(by_order(ingest.worker))

@@ -9,6 +9,7 @@
 --! with requests requests
 --! with marks marks comes_before
 --! with unique conflicts
+--! with bounded bounded
 --! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -19,14 +20,14 @@
 --   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
 --   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, with
---   HAS_EXPIRY what include/new_expiries.lua reads, with HAS_MORE the byte that include/conflicts.lua reads, and the payload. In a queue that debounces one more at the end, which
---   include/debounce.lua reads
+--   HAS_EXPIRY what include/new_expiries.lua reads, with HAS_MORE the byte that include/conflicts.lua reads, and the payload. In a queue that
+--   debounces or is bounded one more at the end, which include/debounce.lua and include/bounded.lua read
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
 --   were applied before and are passed over, again of those that were superseded, of those whose ids are paused, and of those
 --   that were dropped as their ids had work, with the letter of the reason before each due_at: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
 --   id waiting (positions from 0), with the due time of the id. Or {'DEAR', how many jobs
---   to send at a time}, and nothing is written, or a refusal.
+--   to send at a time}, or {'OVERFULL', how many ids wait}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT, HAS_EXPIRY, HAS_MORE = 1, 2, 4, 8, 16, 32, 64, 128
 -- A job that joins others costs up to 8 µs in their record, and up to 55 in the box or on its way there.
@@ -155,6 +156,10 @@ end
 if #joining > MOST_JOINING then return {'DEAR', MOST_JOINING} end
 if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR', MOST_DEAR} end
 if has_unique and conflicts.are_dear() then return {'DEAR', math.ceil(count / 2)} end
+if has_bounded and written > 0 then
+  local room, waiting = room_left()
+  if written / 2 > room then return room > 0 and {'DEAR', room} or {'OVERFULL', waiting} end
+end
 if has_debouncing then call('ZCARD', debouncing) end
 -- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
