@@ -189,6 +189,12 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
     _check_whole_number(name, "max_waiting", 1 if worker.max_waiting is None else worker.max_waiting, 1, MAX_EXACT)
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
+    merge: object = worker.merge
+    if callable(merge):
+        raise DeclarationError(
+            f"{name}.merge is a function, and none merges payloads that wait, as Redis does not decode them: declare "
+            'merge = "never", and let the handler fold the payloads of an id, as functools.reduce(function, payloads).'
+        )
     _check_word(name, "merge", worker.merge, MERGES)
     _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)
     if worker.merge == LATEST and worker.dead_head == "block":

@@ -11,6 +11,7 @@ import pytest
 from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismatch, Worker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp
 from tests.kit.servers import Cluster, FaultProxy, MakeServer
 from tests.kit.stage import Stage
@@ -265,6 +266,47 @@ def test_l60_a_splitter_of_ones_own_is_followed(make_app: MakeApp, queue_name: s
         eventually(lambda: len(threads) == 30)
 
     assert {"lowkiq-drain-1"} == set(threads)
+
+
+class AtMostTwo:
+    """A splitter that gives the shards of reports to two threads, and the others to all other threads."""
+
+    def split(self, shards: list[ShardRef], threads: int) -> list[list[ShardRef]]:
+        """By the name of the queue."""
+        reports = [shard for shard in shards if shard.queue_name.endswith("-report")]
+        others = [shard for shard in shards if shard not in reports]
+        return [*DefaultSplitter().split(reports, 2), *DefaultSplitter().split(others, threads - 2)]
+
+
+def test_x30_a_splitter_limits_how_many_handlers_of_a_queue_run_in_one_process(
+    make_app: MakeApp, queue_name: str
+) -> None:
+    """X-30: a thread runs one visit at a time, and keeps to its shards; other queues have the other threads."""
+    app = make_app(build_splitter=AtMostTwo, threads_per_node=4)
+    go_on, others = threading.Event(), list[str]()
+    running, most = set[str](), list[int]()
+
+    @app.worker(queue_name=f"{queue_name}-report", shards_count=6)
+    def report(batch: Batch) -> None:
+        running.update(batch)
+        most.append(len(running))
+        go_on.wait(30)
+        running.difference_update(batch)
+
+    @app.worker(queue_name=f"{queue_name}-other", shards_count=4)
+    def other(batch: Batch) -> None:
+        others.extend(batch)
+
+    report.push_many([{"id": number} for number in range(24)])
+    with Daemon(app):
+        eventually(lambda: len(running) == 2)
+        other.push_many([{"id": number} for number in range(50)])
+        eventually(lambda: len(others) == 50)
+        assert 2 == len(running)
+        go_on.set()
+        eventually(lambda: len(most) == 24 and not running)
+
+    assert 2 == max(most)
 
 
 def test_l59_a_node_without_shards_has_nothing_to_do(

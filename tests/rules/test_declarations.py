@@ -149,6 +149,16 @@ def test_merges_that_are_none_are_refused(app: Lowkiq, value: object) -> None:
         app.worker(worker_with(perform=perform, merge=value))
 
 
+def test_a_function_that_merges_is_refused_with_the_form_to_write(app: Lowkiq) -> None:
+    """Payloads that wait are not decoded; a handler folds them as it gets them."""
+    with pytest.raises(DeclarationError) as refused:
+        app.worker(worker_with(perform=perform, merge=max))
+    assert (
+        "Odd.merge is a function, and none merges payloads that wait, as Redis does not decode them: declare merge = "
+        '"never", and let the handler fold the payloads of an id, as functools.reduce(function, payloads).'
+    ) == str(refused.value)
+
+
 @pytest.mark.parametrize("value", [1, None, "yes"])
 def test_isolate_is_a_bool(app: Lowkiq, value: object) -> None:
     """`isolate` is True or False."""

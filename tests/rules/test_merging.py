@@ -1,10 +1,12 @@
 """Merging: payloads that meet under one id (L-5, L-6, L-13, L-25 to L-30, E-66)."""
 
 from collections import defaultdict
+from functools import reduce
+from operator import add
 from random import Random
 
-from lowkiq_lambda import Batch
-from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.testing import AppUnderTest, ManualClock
 from tests.kit.handlers import Broken, Notes, Then, raising
 from tests.kit.looks import look
 from tests.kit.workers import declare
@@ -42,6 +44,32 @@ def test_l6_payloads_serve_as_deltas_and_as_snapshots(lowkiq: AppUnderTest) -> N
     lowkiq.drain()
 
     assert {"apple": level} == stock == snapshot
+
+
+def test_a_handler_folds_changes_the_same_however_often_it_runs(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """As a function that merges would: equal changes all count, and so do those that come between its runs."""
+    totals: list[int] = []
+
+    def apply(batch: Batch) -> None:
+        totals.append(reduce(add, batch["a"]))
+        if len(totals) < 3:
+            raise TimeoutError
+
+    worker = declare(app, queue_name, apply, merge="never")
+    worker.push_many([{"id": "a", "payload": number} for number in (1, 2, 2, 3)])
+    for _ in range(3):
+        app.drain()
+        clock.advance(3_600.0)
+        if len(totals) == 1:
+            worker.push("a", 5)
+
+    assert [8, 13, 13] == totals
+    assert {"waiting": 0, "morgue": 0} == {
+        "waiting": app.operate(worker).waiting.count(),
+        "morgue": app.operate(worker).morgue.count(),
+    }
 
 
 def test_l13_payloads_are_a_set_ordered_by_score(lowkiq: AppUnderTest) -> None:
