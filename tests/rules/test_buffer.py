@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -512,9 +512,12 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     send, waiting = redelivery._send, producer.core.pushes.clients.redelivery
     assert waiting is not None
 
-    def fail_at_old_shard(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, LowkiqError]:
+    def fail_at_old_shard(
+        client: PushClient, buffered: Sequence[BufferedJobs]
+    ) -> tuple[dict[bytes, LowkiqError], Mapping[bytes, int]]:
         old = {each.token: BackendUnavailable("cut") for each in buffered if each.shard.queue_name == queue_name}
-        return {**old, **send(client, [each for each in buffered if each.token not in old])}
+        errors, written = send(client, [each for each in buffered if each.token not in old])
+        return {**old, **errors}, {**dict.fromkeys(old, 0), **written}
 
     with monkeypatch.context() as patch:
         patch.setattr(redelivery, "_send", fail_at_old_shard)

@@ -87,7 +87,8 @@ class Pusher:
         self._waker = waker
         self._debounce = debounce
         self._max_waiting = max_waiting
-        bound, self._features = (b"", ()) if max_waiting is None else (struct.pack(">d", max_waiting), (BOUNDED,))
+        bound = b"" if max_waiting is None else struct.pack(">d", max_waiting)
+        self._features = (BOUNDED,) if bound else ()
         self._last = debounce + bound
         self.written_at: dict[ShardRef, float] = {}
         """By shard, the server's time of the last push: no later push may take an earlier one as its score."""
