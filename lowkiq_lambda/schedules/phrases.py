@@ -106,11 +106,11 @@ def _of_other_schedulers(text: str) -> str | None:
 
 def _of_event_bridge(fields: list[str]) -> str:
     """EventBridge counts weekdays from 1, which is Sunday, and has the year last."""
-    says = "is an expression of EventBridge, which has a year"
+    sentence = "is an expression of EventBridge, which has a year"
     if len(fields) == _EVENT_FIELDS and fields[-1] == "*" and not _NEAREST.search(fields[2]):
         day = re.sub(r"(?<![#/\d])\d", lambda digit: str(int(digit[0]) - 1), fields[4])
-        return f"{says}: {_offer(' '.join([*fields[:4], day]))}"
-    return f"{says}: write the five fields before it, and app.at for a moment that comes once."
+        return f"{sentence}: {_offer(' '.join([*fields[:4], day]))}"
+    return f"{sentence}: write the five fields before it, and app.at for a moment that comes once."
 
 
 _EACH: Final = "(?:(?:every|each|on) )?"

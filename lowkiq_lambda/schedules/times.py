@@ -145,7 +145,7 @@ def parse_cron(text: object, tz: str | UnsetType = UNSET) -> Cron:
     if own is not None and tz not in {UNSET, own}:
         raise DeclarationError(f"cron {shown(text)} names the zone {shown(own)}, and tz is {shown(tz)}: give one.")
     zone = (own or "UTC") if isinstance(tz, UnsetType) else tz
-    return Cron(expression, zone)  # type: ignore[arg-type]  # refuses what is no text
+    return Cron(expression, zone)  # type: ignore[arg-type]  # refuses other types
 
 
 def parse_every(period: object, offset: object = 0.0, tz: str = "UTC") -> Every:

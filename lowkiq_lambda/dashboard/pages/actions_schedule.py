@@ -96,7 +96,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "run_all": "are off, or cannot fire",
     "remove_all": "are of code",
 }
-"""Why an act changes nothing of the other entries."""
+"""Why an act leaves the other entries as they are."""
 NONE_TICKED: Final = "No entry is selected: tick some, then choose what to do."
 
 
