@@ -115,7 +115,7 @@ def _view(
             entry = ScheduleEntry.from_definition(*key, loaded(latest.record.definition or ""))
         except (DeclarationError, msgspec.MsgspecError) as error:
             entry, problem = None, str(error)
-    is_switched = any(row.record.switched for row in rows)
+    is_switched = any(row.record.switched or row.record.off for row in rows)
     is_on = not any(row.record.off for row in rows) and (is_switched or entry is None or entry.enabled)
     upcoming = None
     if entry and is_on:

@@ -99,7 +99,8 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry", "pybreaker")]
+    "brought",
+    [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry", "pybreaker", "cyclopts")],
 )
 def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
     """The logger of Powertools writes models of pydantic by a part of what answers requests."""
@@ -109,6 +110,7 @@ def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, 
         "django": tmp_path / "lowkiq_lambda/contrib/django",
         "opentelemetry": tmp_path / "lowkiq_lambda/contrib/otel",
         "pybreaker": tmp_path / "redis/multidb",
+        "cyclopts": tmp_path / "lowkiq_lambda/cli",
     }
     for part in parts.values():
         part.mkdir(parents=True)

@@ -58,6 +58,7 @@ def test_a_reported_one_is_shown_broken_and_rings(
         (view.name, view.source, view.problem) for view in lenient.schedules.all(worker)
     ]
     assert {"first", "last"} == {one.id for one in lenient.schedules.run(all=True)}
+    lenient.every(MINUTE, worker, id="off as declared", enabled=False)
     own = read_queues(lenient.core, lenient.core.backend, only_own=True).found
     (finding,) = schedule_findings(lenient.operate, own, lenient.core.backend)
     assert ("broken", f"{queue_name}/bad", True) == (finding.mark, finding.about, BAD in finding.says)

@@ -105,7 +105,7 @@ REFUSED: Final = {
     "@every 10m": "write app.every(timedelta(minutes=10), …).",
     "@every 1h30m": "write app.every(timedelta(hours=1, minutes=30), …).",
     "45m": "write app.every(timedelta(minutes=45), …).",
-    "0 9 1W * *": "the nearest are 1, the day itself, and LW, the last working day of the month.",
+    "0 9 1W * *": "write 1, or LW, the last one.",
     "0 9 * * mon%2": "write app.every(timedelta(weeks=2), …, offset=…).",
     "0 9 * * mon%2+1": "write app.every(timedelta(weeks=2), …, offset=…).",
     "rate(5 minutes)": "write app.every(timedelta(minutes=5), …).",

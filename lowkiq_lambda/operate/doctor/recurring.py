@@ -84,9 +84,10 @@ def schedule_findings(operations: Operations, states: Sequence[QueueState], back
 def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tuple[Mark, str, str] | None:
     if view.problem:
         return "broken", f"it cannot fire: {view.problem}", "Correct its declaration."
-    if not view.is_on:
+    if not view.is_on and view.is_switched:
         return "warning", "it is switched off", "Switch it on: app.schedules.enable(worker, name)."
-    if view.entry is None:
+    if view.entry is None or not view.is_on:
+        # Of other code, or off as it is declared.
         return None
     late = late_by(view, rows, now)
     if late is None:
