@@ -99,8 +99,7 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "brought",
-    [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry", "pybreaker", "cyclopts")],
+    "brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django", "opentelemetry", "pybreaker")]
 )
 def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
     """The logger of Powertools writes models of pydantic by a part of what answers requests."""
@@ -110,7 +109,6 @@ def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, 
         "django": tmp_path / "lowkiq_lambda/contrib/django",
         "opentelemetry": tmp_path / "lowkiq_lambda/contrib/otel",
         "pybreaker": tmp_path / "redis/multidb",
-        "cyclopts": tmp_path / "lowkiq_lambda/cli",
     }
     for part in parts.values():
         part.mkdir(parents=True)

@@ -34,8 +34,14 @@ _NOT_IN_LAMBDA: Final = {
     LIBRARY: {"__main__.py", "cli", "local", "stack", "testing"},
     "contrib": {"asgi.py"},
     "aws": {"drain_schedules"},
+    "acts": {"erasure.py"},
 }
-_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"alerts", "doctor", "presentation"}}
+_PAGES: Final = {
+    LIBRARY: {"dashboard"},
+    "operate": {"alerts", "doctor", "presentation"},
+    "inspect": {"login_attempts.py", "saved_views.py", "signed_out.py"},
+    "schedules": {"clock_changes.py"},
+}
 # Folders that an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}
 

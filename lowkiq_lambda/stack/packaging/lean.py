@@ -65,7 +65,6 @@ _PARTS: Final[Mapping[str, Sequence[str]]] = {
     "django": ("lowkiq_lambda/contrib/django",),
     "pybreaker": ("redis/multidb", "redis/asyncio/multidb"),
     "opentelemetry": ("lowkiq_lambda/contrib/otel",),
-    "cyclopts": ("lowkiq_lambda/cli",),
 }
 """Parts that are of no use without a package, by its name: most cannot even be imported.
 
