@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         QueueMismatch,
         Rejected,
         RequestsFull,
+        SplitInterrupted,
         TaskClosed,
     )
     from lowkiq_lambda.declare.error_rules import ErrorRule, discard_on, kill_on, retry_on
@@ -151,6 +152,7 @@ __all__ = [
     "Rejected",
     "RequestsFull",
     "ScoredPayload",
+    "SplitInterrupted",
     "TaskClosed",
     "Unique",
     "Worker",

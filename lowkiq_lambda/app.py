@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.push.remote import RemoteWorker
     from lowkiq_lambda.schedules.entry import DeclaredOptions
     from lowkiq_lambda.schedules.schedules import Schedules
+    from lowkiq_lambda.tasks.making import TaskOptions
     from lowkiq_lambda.tasks.task import Task
     from lowkiq_lambda.tasks.tasks import Tasks
 
@@ -237,14 +238,18 @@ class Lowkiq:
         name: str,
         on_complete: "tuple[AnyWorker, object] | None" = None,
         expires_in: "float | timedelta | None" = None,
+        **options: Unpack["TaskOptions"],
     ) -> "Task":
         """A new task: jobs pushed through it are followed together, as items.
 
         `on_complete`: a worker of this app and a payload; a job with the task's id and that payload is pushed once all
-        items have ended. `expires_in`: for how long it is kept then (seconds; default `task_max_age`).
+        items have ended. `on_success`: the same once all have also ended well, as done, merged or superseded.
+        `on_failure`: the same the first time that an item fails, dies or is lost. `expires_in`: for how long it is kept
+        after its completion (seconds; default `task_max_age`). With `keep_params=True` items keep the first KiB of
+        their payloads.
         Raises DeclarationError, JobError, BackendError.
         """
-        return self.tasks.new(name, on_complete, expires_in)
+        return self.tasks.new(name, on_complete, expires_in, **options)
 
     def limiter(self, name: str, limit: "Limit | None" = None, *, strict: bool = False) -> "Limiter":
         """A limit that handlers ask while they run, as of an API key: docs/limits.md.

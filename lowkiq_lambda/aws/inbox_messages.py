@@ -41,6 +41,8 @@ def packed_job(job: Mapping[str, Any], config: Config) -> bytes:
     fields: dict[str, Any] = {**job, "id": id_text(job["id"])}
     if config.dump_payload and "payload" in fields:
         fields["dumped"] = b64encode(config.dump_payload(fields.pop("payload"))).decode()
+    if "item" in fields and not any(fields["item"][3:]):
+        fields["item"] = fields["item"][:3]
     for name, value in fields.items():
         if isinstance(value, datetime):
             fields[name] = value.timestamp()
@@ -85,8 +87,9 @@ def jobs_in(
         if "expires_at" not in job and (seconds := job.pop("expires_in", worker.expires_in)) is not None:
             job["expires_at"] = max(incoming.time, job.get("due_at", 0.0)) + in_seconds(seconds)
         if "item" in job:
-            task, number, label = job["item"]
-            job["item"] = ItemRef(b64decode(task), number, label)
+            task, number, label, *more = job["item"]
+            params, is_watched = more or ("", False)
+            job["item"] = ItemRef(b64decode(task), number, label, b64decode(params), is_watched)
         if "dumped" in job:
             job["payload"] = _loaded(job.pop("dumped"), app.config)
         yield worker, job

@@ -48,6 +48,17 @@ class TaskClosed(LowkiqError):
     """The task takes no more pushes, but from its own running items until it is complete; nothing was written."""
 
 
+class SplitInterrupted(LowkiqError):
+    """`task.split` broke off, for the error in its cause: call it again with `skip=error.rows_done`.
+
+    Some rows behind these may have been pushed.
+    """
+
+    def __init__(self, message: str | None = None, *, rows_done: int = 0) -> None:
+        super().__init__(message)
+        self.rows_done = rows_done
+
+
 class JobError(LowkiqError, ValueError):
     """A job of the call cannot be queued, so no job of the call was written."""
 

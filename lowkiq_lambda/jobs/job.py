@@ -71,11 +71,16 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
 
 
 class ItemRef(NamedTuple):
-    """Which item of which task a job is: `task` are the bytes of its id, `label` is for people, "" for none."""
+    """Which item of which task a job is: `task` are the bytes of its id, `label` is for people, "" for none.
+
+    `params`: what the item keeps of the payload, packed. `is_watched`: whether its task wants to know of a failure.
+    """
 
     task: bytes
     number: int
     label: str
+    params: bytes = b""
+    is_watched: bool = False
 
 
 class ScoredPayload(NamedTuple):

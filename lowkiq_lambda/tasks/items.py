@@ -6,45 +6,85 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.keys import REQUESTS, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.tasks.places import tracked
-from lowkiq_lambda.tasks.views import STATUSES, Item, ItemPage, Status
+from lowkiq_lambda.tasks.views import FAILED, GOOD, STATUSES, Item, ItemError, ItemPage, Kind, Message, Status
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import Worker
 
 LETTERS: Final = "".join(STATUSES)
 LETTER_OF: Final = {status: letter for letter, status in STATUSES.items()}
 VERIFIED_AT_ONCE: Final = 200
 _NUMBER: Final = struct.Struct(">I")
-_REASONS: Final = {
-    1: "failed in company",
-    2: "interrupted",
-    3: "its process ended",
-    4: "goes on later",
-    5: "killed by an operator",
-    6: "requeued",
-    7: "blocked",
-    8: "went to the morgue with the oldest of its id",
-    9: "expired",
+MOST_ERRORS: Final = 100
+_KINDS: Final[dict[str, Kind]] = {
+    "f": "failed",
+    "x": "dead",
+    "l": "lost",
+    "r": "working",
+    "e": "enqueued",
+    "c": "cancelled",
+    "s": "superseded",
+    "m": "merged",
+    "d": "done",
+    "n": "note",
+}
+"""Of a line that begins with this letter."""
+_REASONS: Final[dict[int, tuple[str, Kind]]] = {
+    1: ("failed in company", "retried"),
+    2: ("interrupted", "interrupted"),
+    3: ("its process ended", "interrupted"),
+    4: ("goes on later", "later"),
+    5: ("killed by an operator", "dead"),
+    6: ("requeued", "requeued"),
+    7: ("blocked", "enqueued"),
+    8: ("went to the morgue with the oldest of its id", "dead"),
+    9: ("expired", "expired"),
+    10: ("edited", "note"),
+    11: ("put back", "enqueued"),
 }
 """What scripts keep as a number, as include/mark_items.lua names them."""
+_PARAMS: Final = struct.Struct(">I")
+PARAMS_BYTES: Final = 1_024
 
 LARGEST_PAGE = 1_000
 
 
 class ItemReply(ReplyShape, frozen=True):
-    """One item in the reply of task_items.lua."""
+    """One item as include/item_rows.lua returns it."""
 
+    status: bytes
     number: bytes
     id: bytes
     label: bytes
     attempts: int
-    messages: list[Any]
+    course: list[Any]
     joined: bytes
+    times: list[Any]
+    left_out: int
+    params: bytes
     paused_until: bytes = b""
+
+    @property
+    def milliseconds(self) -> Sequence[int | bytes]:
+        """Behind the time at which it was pushed: when it began, and ended; b"" for not yet."""
+        return self.times[1:] or (b"", b"")
+
+    @property
+    def enqueued_at(self) -> float | None:
+        """Unix seconds; None in a row of an earlier form."""
+        return float(self.times[0]) if self.times else None
+
+    def at(self, milliseconds: int | bytes) -> float | None:
+        """The time so long after it was pushed."""
+        return self.enqueued_at + milliseconds / 1_000 if self.enqueued_at is not None and milliseconds != b"" else None  # type: ignore[operator]  # an int
 
 
 class TaskItemsReply(ReplyShape, frozen=True):
@@ -60,6 +100,7 @@ class TaskCountsReply(ReplyShape, frozen=True):
     scripts = ("task_counts",)
     counts: list[int]
     revived: int
+    failed: list[ItemReply]
 
 
 class VerifyReply(ReplyShape, frozen=True):
@@ -84,6 +125,16 @@ class ItemCounts(NamedTuple):
 
     by_status: Mapping[Status, int]
     revived: int
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether an item failed, died or was lost."""
+        return any(self.by_status[STATUSES[letter]] for letter in FAILED)
+
+    @property
+    def are_good(self) -> bool:
+        """Whether all items have ended as a task needs that succeeds."""
+        return not any(count for status, count in self.by_status.items() if status not in GOOD)
 
     @property
     def open(self) -> int:
@@ -123,7 +174,7 @@ class TaskItems:
         replies = self.reader.read(
             "task_items",
             dict.fromkeys(shards, args),
-            lambda shard, reply: [self._item(shard, status, one) for one in TaskItemsReply.of(reply).items],
+            lambda shard, reply: [self._item(shard, one) for one in TaskItemsReply.of(reply).items],
         )
         return [*islice(merge(*replies, key=attrgetter("number")), limit)]
 
@@ -163,33 +214,85 @@ class TaskItems:
     def _run(self, name: str, shard: ShardRef, args: Sequence[Argument]) -> Reply:
         return self.reader.backend.run(name, shard, args, retry_for=self.reader.retry_for)
 
-    def _item(self, shard: ShardRef, status: Status, reply: ItemReply) -> Item:
+    def counts_and_errors(self, errors: int) -> tuple[ItemCounts, tuple[ItemError, ...]]:
+        """The counts, and so many items that failed, the last that ended first: in the same round trips."""
+        counts, failed = _counted(self.reader, [self], errors)
+        listed = [
+            ItemError(item.number, item.label, item.id, item.status, item.ended_at, item.text)
+            for item in (self._item(None, reply) for reply in failed)
+        ]
+        listed.sort(key=lambda error: (error.at or 0.0, error.number), reverse=True)
+        return counts, tuple(listed[:errors])
+
+    def _item(self, shard: ShardRef | None, reply: ItemReply) -> Item:
         is_ours = reply.joined[: len(self.task)] == self.task
-        is_paused = reply.paused_until and float(reply.paused_until) > self.reader.backend.now(shard)
+        is_paused = shard and reply.paused_until and float(reply.paused_until) > self.reader.backend.now(shard)
+        began, ended = reply.milliseconds
         return Item(
             number=_number(reply.number),
             label=reply.label.decode() or None,
-            queue_name=shard.queue_name,
+            queue_name=shard.queue_name if shard else "",
             id=reply.id.decode(),
-            status=status,
+            status=STATUSES[reply.status.decode()],
             attempts=reply.attempts,
-            messages=(*self._messages(reply), *(["paused"] if is_paused else [])),
+            messages=(*self._course(reply),),
             joined=_number(reply.joined[len(self.task) :]) if is_ours else None,
+            messages_left_out=reply.left_out,
+            is_paused=bool(is_paused),
+            params=reply.params[_PARAMS.size :].decode(errors="ignore") if reply.params else None,
+            params_size=_PARAMS.unpack_from(reply.params)[0] if reply.params else None,
+            enqueued_at=reply.enqueued_at,
+            began_at=reply.at(began),
+            ended_at=reply.at(ended),
         )
 
-    def _messages(self, reply: ItemReply) -> Iterator[str]:
-        for message in reply.messages:
-            yield self.read_error(message) if isinstance(message, bytes) else _REASONS.get(message, "")
+    def _course(self, reply: ItemReply) -> Iterator[Message]:
+        if not reply.times:
+            for line in reply.course:
+                text = self.read_error(line) if isinstance(line, bytes) else _REASONS.get(line, ("", "note"))[0]
+                yield Message(None, text, "note")
+            return
+        if reply.times[2] != 0:
+            yield Message(reply.enqueued_at, "", "enqueued")
+        for milliseconds, line in zip(reply.course[::2], reply.course[1::2], strict=True):
+            text, kind = self._line(line) if isinstance(line, bytes) else _REASONS.get(line, ("", "note"))
+            yield Message(reply.at(milliseconds), text, kind)
+
+    def _line(self, line: bytes) -> tuple[str, Kind]:
+        letter, dumped = line[:1].decode(), line[1:]
+        kind = _KINDS.get(letter, "note")
+        return (self.read_error(dumped), "retried" if letter == "e" else kind) if dumped else ("", kind)
 
 
 def counts_of(reader: ShardReader, tasks: Sequence[TaskItems]) -> ItemCounts:
     """How many items these tasks have together, in one round trip for each node. Raises BackendError."""
-    requests = [(group, (items.task, LETTERS)) for items in tasks for group in reader.groups(items.shards)]
+    return _counted(reader, tasks, 0)[0]
+
+
+def _counted(reader: ShardReader, tasks: Sequence[TaskItems], errors: int) -> tuple[ItemCounts, list[ItemReply]]:
+    requests = [
+        (group, (items.task, LETTERS, errors, FAILED)) for items in tasks for group in reader.groups(items.shards)
+    ]
     counts = [TaskCountsReply.of(own) for reply in reader.ask_each("task_counts", requests) for own in reply]
     by_status = {
         status: sum(one.counts[position] for one in counts) for position, status in enumerate(STATUSES.values())
     }
-    return ItemCounts(by_status, sum(one.revived for one in counts))
+    return ItemCounts(by_status, sum(one.revived for one in counts)), [item for one in counts for item in one.failed]
+
+
+def plain_of(worker: "type[Worker[Any]]", payload: object) -> object:
+    """The payload as JSON values. Raises JobError if it is not of the worker's type."""
+    if worker.payload is None:
+        return payload
+    from lowkiq_lambda.declare.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared: cold start
+
+    return plain_payload(worker.payload, payload)
+
+
+def packed_params(payload: object) -> bytes:
+    """What an item keeps of a payload: its size as canonical JSON, and the first KiB of that. Raises JobError."""
+    dumped = dump_json(payload)
+    return _PARAMS.pack(len(dumped)) + dumped[:PARAMS_BYTES]
 
 
 def _tracked(shard: ShardRef) -> ShardRef:

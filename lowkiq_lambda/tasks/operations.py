@@ -3,11 +3,12 @@
 import logging
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.error_text import headline
-from lowkiq_lambda.base.errors import LowkiqError, TaskClosed
+from lowkiq_lambda.base.errors import LowkiqError, NoSuchTask, TaskClosed
 from lowkiq_lambda.engine.batch import running
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.store.shard.keys import TRACKING
@@ -16,10 +17,10 @@ from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 from lowkiq_lambda.tasks.completion import Completion
-from lowkiq_lambda.tasks.items import ItemCounts, TaskItems, item_page
+from lowkiq_lambda.tasks.items import MOST_ERRORS, ItemCounts, TaskItems, item_page
 from lowkiq_lambda.tasks.places import Places
-from lowkiq_lambda.tasks.record import MOST_ITEMS, Stored, TaskRecord, TaskRecords, id_bytes
-from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
+from lowkiq_lambda.tasks.record import ABANDONED_IN, MOST_ITEMS, Stored, TaskRecord, TaskRecords, id_bytes
+from lowkiq_lambda.tasks.views import ItemError, ItemPage, Progress, Status
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
@@ -31,6 +32,8 @@ POLLS: Final = (1.0, 30.0)
 """Seconds: the shortest and the longest time until it is worth asking again."""
 POLL_SHARE: Final = 1 / 20
 """Of a task's age."""
+
+MOST_CHILDREN: Final = 1_000
 
 MOVE_PATIENCE: Final = 60.0
 """Seconds for which a cancel waits for a move between shards that stands still."""
@@ -54,26 +57,46 @@ class TaskOperations:
         reader = ShardReader(self.core.backend, self._retry_for)
         return TaskItems(reader, id_bytes(stored.id), self.places.layouts(stored.record.queues), self._texts.read)
 
-    def register(self, task_id: str, queue_name: str, shards_count: int, count: int) -> int:
-        """Give out numbers for so many items in that queue; the last of them. Raises TaskClosed."""
+    def register(self, task_id: str, queue_name: str, shards_count: int, count: int) -> TaskRecord:
+        """Give out numbers for so many items in that queue; the record, which has the last one. Raises TaskClosed."""
+
+        def change(record: TaskRecord) -> TaskRecord:
+            if record.next + count > MOST_ITEMS:
+                raise TaskClosed(
+                    f"The task {task_id} ({record.name}) has no numbers left: it had {record.next:,} items."
+                )
+            queues = {**record.queues, queue_name: shards_count}
+            return record.changed(next=record.next + count, queues=queues)
+
+        return self._take_in(task_id, change)
+
+    def adopt(self, task_id: str, child_id: str) -> None:
+        """Another task is an item of this one. Raises TaskClosed."""
+
+        def change(record: TaskRecord) -> TaskRecord:
+            if len(record.children) >= MOST_CHILDREN:
+                raise TaskClosed(
+                    f"The task {task_id} ({record.name}) has {MOST_CHILDREN:,} tasks below it: more may not be."
+                )
+            return record.changed(children={**record.children, child_id: "open"})
+
+        self._take_in(task_id, change)
+
+    def _take_in(self, task_id: str, change: Callable[[TaskRecord], TaskRecord]) -> TaskRecord:
+        """Make the change, if the task takes items. Raises TaskClosed."""
         now = self.records.now()
         runs: bool | None = None
 
-        def change(record: TaskRecord) -> TaskRecord:
+        def checked(record: TaskRecord) -> TaskRecord:
             nonlocal runs
             if record.state == "closed":
                 runs = runs_in(self.core, task_id) if runs is None else runs
             if not (record.is_open or (record.state == "closed" and runs)):
                 own = ", but from its own running items" if record.state == "closed" else ""
                 raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: it takes no more pushes{own}.")
-            if record.next + count > MOST_ITEMS:
-                raise TaskClosed(
-                    f"The task {task_id} ({record.name}) has no numbers left: it had {record.next:,} items."
-                )
-            queues = {**record.queues, queue_name: shards_count}
-            return record.changed(next=record.next + count, queues=queues, pushed_at=now)
+            return change(record).changed(pushed_at=now, abandoned_in=ABANDONED_IN)
 
-        return self.records.change(task_id, change).record.next
+        return self.records.change(task_id, checked).record
 
     def close(self, task_id: str) -> None:
         """No more pushes from outside."""
@@ -103,8 +126,17 @@ class TaskOperations:
         stored = self.records.change(task_id, change)
         left = 0
         if stored.record.state == "cancelled" and not stored.record.is_over:
-            left = self.withdraw(stored, lambda: ends_at - clock.monotonic(), MOVE_PATIENCE)
-            self.look(stored)
+            left = self.cancel_children(stored, remaining := lambda: ends_at - clock.monotonic())
+            left += self.withdraw(stored, remaining, MOVE_PATIENCE)
+            self.look(self.records.get(task_id))
+        return left
+
+    def cancel_children(self, stored: Stored, remaining: Callable[[], float]) -> int:
+        """Cancel the tasks below a cancelled one, as the time allows; how many of their items are left, at most."""
+        left = 0
+        for child in stored.record.open_children:
+            with suppress(NoSuchTask):
+                left += self.cancel(child, max(0.0, remaining()), running=stored.record.stops_running)
         return left
 
     def withdraw(self, stored: Stored, remaining: Callable[[], float], patience: float = 0.0) -> int:
@@ -139,20 +171,23 @@ class TaskOperations:
         layouts = self.places.layouts({name: layout.after for name, layout in items.layouts.items()})
         return all(are_settled) or [*map(_move_of, layouts.values())] == [*map(_move_of, items.layouts.values())]
 
-    def progress(self, task_id: str) -> Progress:
-        """How far the task has come."""
+    def progress(self, task_id: str, errors: int = 0) -> Progress:
+        """How far the task has come, with so many items that failed. Raises ValueError."""
+        value: object = errors
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= errors <= MOST_ERRORS:
+            raise ValueError(f"errors must be from 0 to {MOST_ERRORS}, not {errors!r}.")
         stored = self.records.get(task_id)
-        counts = self.items_of(stored).counts()
-        return self._progress(self.look(stored, counts), counts)
+        counts, listed = self.items_of(stored).counts_and_errors(errors)
+        return self._progress(self.look(stored, counts), counts, listed)
 
     def items(self, task_id: str, status: Status | None, after: str | None, limit: int) -> ItemPage:
         """A page of items. Raises ValueError."""
         return item_page(self.items_of(self.records.get(task_id)), status, after, limit)
 
-    def look(self, stored: Stored, counts: ItemCounts | None = None) -> Stored:
+    def look(self, stored: Stored, counts: ItemCounts | None = None, *, has_failed: bool = False) -> Stored:
         """The task, completed if it is complete. That it could not be is logged: the next look tries again."""
         try:
-            return self.completion.look(stored, counts)
+            return self.completion.look(stored, counts, has_failed=has_failed)
         except LowkiqError as error:
             self.log("a task could not be completed: %s", stored, error)
             return stored
@@ -161,9 +196,9 @@ class TaskOperations:
         """Log an error of a task that the next look tries again."""
         logger.warning(text, headline(error), extra={"task": stored.id, "task_name": stored.record.name})
 
-    def _progress(self, stored: Stored, counts: ItemCounts) -> Progress:
+    def _progress(self, stored: Stored, counts: ItemCounts, errors: tuple[ItemError, ...]) -> Progress:
         record = stored.record
-        text = repr((record.version, record.state, *counts.by_status.items(), counts.revived))
+        text = repr((record.version, record.state, *counts.by_status.items(), counts.revived, len(errors)))
         age = self.records.now() - record.created_at
         shortest, longest = POLLS
         return Progress(
@@ -175,6 +210,11 @@ class TaskOperations:
             closed_at=record.cancelled_or_closed_at,
             completed_at=record.completed_at,
             expires_at=record.expires_at,
+            failed_at=record.failed_at,
+            succeeded_at=record.succeeded_at,
+            parent=record.parent,
+            children=record.children,
+            errors=errors,
             version=sha256(text.encode()).hexdigest()[:16],
             next_poll=None if record.is_over else min(longest, max(shortest, age * POLL_SHARE)),
         )

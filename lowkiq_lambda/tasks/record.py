@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import BackendUnavailable, NoSuchTask, ShardDamag
 from lowkiq_lambda.store.shard.backend import Backend, ScriptCall
 from lowkiq_lambda.store.shard.keys import TASK_SLOT, TasksRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
-from lowkiq_lambda.tasks.views import State, TaskSummary
+from lowkiq_lambda.tasks.views import ChildState, State, TaskSummary
 
 ID_BYTES: Final = 12
 COMPLETING: Final = 30.0
@@ -19,8 +19,12 @@ COMPLETING: Final = 30.0
 MOST_ITEMS: Final = 2**32 - 1
 
 
+ABANDONED_IN: Final = 30 * 86_400.0
+"""Seconds for which a task that never completes is kept after its last push."""
+
+
 class Callback(NamedTuple):
-    """The job that is pushed when the task is complete: its queue, and its payload as the app dumps it, in base64."""
+    """A job that is pushed for a task: its queue, and its payload as the app dumps it, in base64."""
 
     queue_name: str
     payload: str
@@ -32,8 +36,10 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `version`: a random text, new with each change, so that no two records are ever equal. `next`: how many numbers of
     items were given out. `queues`: the shards_count of each queue that it was pushed to. `verified_at`: when its open
     items were last compared with the jobs that are there. `stops_running`: of a cancelled task, whether its runs are
-    asked to end. `expires_in`: seconds from its completion. `abandoned_in`:
-    seconds from its last push, if it never completes.
+    asked to end. `success`, `failure`: their callbacks; `watches_success`, `watches_failure`: whether this task, or one
+    above it, has one. `keep_params`: whether items keep their payloads. `parent`: the task that it is an item of;
+    `level`: how many tasks are above it; `children`: the states of those below it, by id. `expires_in`: seconds from
+    its completion. `abandoned_in`: seconds from its last push, if it never completes.
     """
 
     version: str = ""
@@ -50,6 +56,16 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     completing_at: float | None = None
     completed_at: float | None = None
     verified_at: float | None = None
+    success: Callback | None = None
+    failure: Callback | None = None
+    watches_success: bool = False
+    watches_failure: bool = False
+    succeeded_at: float | None = None
+    failed_at: float | None = None
+    keep_params: bool = False
+    parent: str | None = None
+    level: int = 0
+    children: dict[str, ChildState] = {}
     expired: bool = False
     stops_running: bool = False
 
@@ -88,6 +104,22 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_over(self) -> bool:
         """Whether it needs no more looks until its record is removed."""
         return self.completed_at is not None or self.expired
+
+    @property
+    def awaits_success(self) -> bool:
+        """Whether it is complete, and may succeed yet."""
+        is_over = self.expired or self.cancelled_at is not None or self.completed_at is None
+        return self.watches_success and self.succeeded_at is None and not is_over
+
+    @property
+    def awaits_failure(self) -> bool:
+        """Whether the first failure of an item is still to be told."""
+        return self.watches_failure and self.failed_at is None and not self.expired and self.cancelled_at is None
+
+    @property
+    def open_children(self) -> list[str]:
+        """The ids of tasks below it that go on."""
+        return [child for child, state in self.children.items() if state == "open"]
 
     @property
     def last_change(self) -> float:
@@ -218,6 +250,10 @@ class TaskRecords:
         reply = TaskRecordReply.of(self._call("task_record", [task_id]))
         return _stored(task_id, reply.record)
 
+    def has(self, task_id: str) -> bool:
+        """Whether there is a record of it."""
+        return bool(TaskRecordReply.of(self._call("task_record", [task_id])).record)
+
     def swap(self, stored: Stored, record: TaskRecord | None) -> Stored | None:
         """Replace or delete the record; None if it has changed since it was read."""
         text = b"" if record is None else record.written()
@@ -258,7 +294,7 @@ class TaskRecords:
 
     def _swap(self, stored: Stored, text: bytes, record: TaskRecord | None) -> bytes | None:
         """None if it was replaced; else the record that is there."""
-        is_open = "1" if record is not None and not record.is_over else ""
+        is_open = "1" if record is not None and (not record.is_over or record.awaits_success) else ""
         expires_at = "" if record is None else repr(record.expires_at)
         reply = SwapReply.of(self._call("swap_task", [stored.id, stored.text, text, is_open, expires_at]))
         return None if reply.status == b"OK" else reply.record

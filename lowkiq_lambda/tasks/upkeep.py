@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Callable
 from random import randint
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.tasks.operations import TaskOperations
 from lowkiq_lambda.tasks.record import Stored
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.tasks.views import ChildState
 
 Remaining: TypeAlias = Callable[[], float]
 """Seconds."""
@@ -55,9 +58,10 @@ class Upkeep:
     def _look(self, stored: Stored, remaining: Remaining) -> None:
         self._done["looked"] += 1
         if stored.record.state == "cancelled":
+            self._operations.cancel_children(stored, remaining)
             self._operations.withdraw(stored, remaining)
         if self._operations.look(stored).record.is_over:
-            self._done["completed"] += 1
+            self._done["completed"] += not stored.record.is_over
         elif self._records.now() - self._verified_at(stored) >= VERIFIED_EVERY:
             self._verify(stored, remaining)
 
@@ -82,7 +86,22 @@ class Upkeep:
             return
         if not self._operations.places.have_stayed(self._operations.items_of(stored).layouts):
             return
+        if stored.record.completed_at is None and not stored.record.expired:
+            if self._waits_for_children(stored):
+                return
+            self._operations.completion.tell_parent(stored, "abandoned")
         marked = stored if stored.record.expired else self._records.swap(stored, stored.record.changed(expired=True))
         if marked and self._operations.items_of(marked).forget(FORGOTTEN_AT_ONCE, remaining):
             self._records.swap(marked, None)
             self._done["forgotten"] += 1
+            self._operations.completion.look_at_parent(marked)
+
+    def _waits_for_children(self, stored: Stored) -> bool:
+        """Whether tasks below it go on: then it is kept as if it had been pushed to now."""
+        is_there = {child: self._records.has(child) for child in stored.record.open_children}
+        if not is_there:
+            return False
+        gone: dict[str, ChildState] = {child: "abandoned" for child, there in is_there.items() if not there}
+        children = {**stored.record.children, **gone}
+        self._records.swap(stored, stored.record.changed(pushed_at=self._records.now(), children=children))
+        return True

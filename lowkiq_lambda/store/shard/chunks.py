@@ -13,6 +13,8 @@ from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job, and a few: managed Valkey refuses a call with more than 3,999."""
 CHUNK_BYTES: Final = 1024 * 1024
+_MORE: Final = 255
+"""In place of the length of a label, as include/new_items.lua reads it."""
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
 HAS_REF: Final = 4
@@ -55,9 +57,15 @@ def packed(
 
 
 def item_ref(item: ItemRef) -> bytes:
-    """The part of a packed job for its task: the ref of its item, and the label with its length before it."""
+    """The part of a packed job for its task: the ref of its item, and the label with its length before it.
+
+    Few have more, which include/new_items.lua describes.
+    """
     label = item.label.encode()
-    return item.task + struct.pack(">IB", item.number, len(label)) + label
+    if not item.params and not item.is_watched:
+        return item.task + struct.pack(">IB", item.number, len(label)) + label
+    head = struct.pack(">IBBB", item.number, _MORE, item.is_watched, len(label))
+    return item.task + head + label + struct.pack(">H", len(item.params)) + item.params
 
 
 def scored(job: bytes, score: float) -> bytes:

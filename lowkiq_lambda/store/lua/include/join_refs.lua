@@ -19,5 +19,5 @@ local function join_refs(kept_place, gone_place)
   local joined = star .. stay .. come:sub(1, room)
   if joined ~= of_kept then call('HSET', refs, kept, joined) end
   if of_gone then call('HDEL', refs, gone) end
-  change_rows(each_ref(come:sub(room + 1)), 'm', function(row) row.w = stay:sub(1, REF) end)
+  change_rows(each_ref(come:sub(room + 1)), 'm', nil, function(row) row.w = stay:sub(1, REF) end)
 end

@@ -3,11 +3,11 @@
 --! gives ended_in REASON arrivals_of refs_at
 --! gives mark_kept mark_items
 -- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
-local MESSAGES, ended_in = 20, {}
+local ended_in = {}
 -- One name for all of them: a function may reach 60 names outside of it.
 local REASON = {
   IN_COMPANY = 1, INTERRUPTED = 2, PROCESS_ENDED = 3, PUT_OFF = 4, KILLED = 5, REQUEUED = 6, BLOCKED = 7, WITH_HEAD = 8,
-  EXPIRED = 9,
+  EXPIRED = 9, EDITED = 10, PUT_BACK = 11,
 }
 
 local function arrivals_of(entries)
@@ -25,15 +25,6 @@ local function refs_at(arrivals)
   return found
 end
 
-local function add_message(row, message)
-  local noted = row.m or {}
-  -- A reason that comes again and again must not push out what else was said.
-  if type(message) == 'number' and noted[#noted] == message then return end
-  noted[#noted + 1] = message
-  while #noted > MESSAGES do table.remove(noted, 1) end
-  row.m = noted
-end
-
 -- What is kept under arrival numbers, `kept` as refs_at returns it, gets the status; nil: only the message.
 local function mark_kept(kept, status, message)
   local of = {}
@@ -44,10 +35,7 @@ local function mark_kept(kept, status, message)
     end
   end
   local has_run = status == 'd' or status and type(message) == 'string'
-  change_rows(of, status, (message or has_run) and function(row)
-    if has_run then row.n = (row.n or 0) + 1 end
-    if message then add_message(row, message) end
-  end)
+  change_rows(of, status, message, has_run and function(row) row.n = (row.n or 0) + 1 end)
 end
 
 local function mark_items(arrivals, status, message)

@@ -1,8 +1,9 @@
 --! keys rows refs items
 --! needs items in_use
 --! gives refs_with_rows read_item note_item keep_items
--- What a push does for jobs of tasks. Of a packed job: the ref, the length of the label (1 byte), the label.
-local HAS_ITEM, new_rows, new_members, new_refs = 4, {}, {}, {}
+-- What a push does for jobs of tasks. Of a packed job: the ref, the length of the label (1 byte), the label; or the ref, MORE, a
+-- byte that is 1 where the task wants to know of a failure, the label as above, the length of the params (2 bytes), the params.
+local HAS_ITEM, MORE, new_rows, new_members, new_refs = 4, 255, {}, {}, {}
 
 -- Of packed jobs, every other one of ARGV from `from` on: the refs that have a row already, {ref = true, ...}.
 local function refs_with_rows(from)
@@ -20,22 +21,37 @@ local function refs_with_rows(from)
   return found
 end
 
--- {ref, label}, or nil where it was pushed before, by this call too; where what follows begins; and whether it was.
--- `known`: refs that were pushed before.
+-- {ref, label, params, is watched}, or nil where it was pushed before, by this call too; where what follows begins; and whether
+-- it was. `known`: refs that were pushed before.
 local function read_item(given, at, known)
-  local ref, size = given:sub(at, at + REF - 1), given:byte(at + REF)
-  local after = at + REF + 1 + size
-  if known[ref] then return nil, after, true end
+  local ref, size, watched, params = given:sub(at, at + REF - 1), given:byte(at + REF), false, ''
+  at = at + REF + 1
+  local has_more = size == MORE
+  if has_more then
+    watched, size = given:byte(at) == 1, given:byte(at + 1)
+    at = at + 2
+  end
+  local label = given:sub(at, at + size - 1)
+  at = at + size
+  if has_more then
+    size = struct.unpack('>I2', given, at)
+    params = given:sub(at + 2, at + 1 + size)
+    at = at + 2 + size
+  end
+  if known[ref] then return nil, at, true end
   known[ref] = true
-  return {ref, given:sub(at + REF + 1, after - 1)}, after, false
+  return {ref, label, params, watched}, at, false
 end
 
 -- `number`: the arrival number, or false where another push had the job's key: the item went into that job; or `ended`
 -- says how else it has ended.
 local function note_item(item, id, number, ended)
-  local ref, label = unpack(item)
+  local ref, label, params, watched = unpack(item)
   local status, n = ended or number and 'e' or 'm', #new_rows
-  local row = cmsgpack.pack({s = status, i = id, k = #label > 0 and label or nil, n = 0})
+  local row = cmsgpack.pack({
+    s = status, i = id, k = #label > 0 and label or nil, n = 0, p = #params > 0 and params or nil, f = watched or nil,
+    t = {tonumber(ARGV[2]), false, status ~= 'e' and 0},
+  })
   new_rows[n + 1], new_rows[n + 2] = ref, row
   new_members[n + 1], new_members[n + 2] = 0, ref:sub(1, TASK) .. status .. ref:sub(TASK + 1)
   if number then new_refs[#new_refs + 1], new_refs[#new_refs + 2] = number, ref end

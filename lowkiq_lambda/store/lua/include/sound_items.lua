@@ -9,6 +9,7 @@ local function is_row(packed)
   local row = read_row(packed)
   return row and #row.s == 1 and STATUSES:find(row.s, 1, true) and is_any(row.i, 'string') and is_any(row.k, 'nil', 'string')
     and is_number(row.n, 0) and is_any(row.m, 'nil', 'table')
+    and is_any(row.p, 'nil', 'string') and (row.t == nil or type(row.t) == 'table' and is_number(row.t[1], 0))
 end
 
 local function index_of(ref, status) return ref:sub(1, TASK) .. status .. ref:sub(TASK + 1) end

@@ -11,7 +11,7 @@ local function revive(found)
   for i = 1, #found, 2 do
     call('HSET', refs, found[i], found[i + 1])
     for _, ref in ipairs(each_ref(found[i + 1])) do call('HINCRBY', rows, 'v' .. ref:sub(1, TASK), 1) end
-    mark_kept({found[i + 1]}, 'e', REASON.REQUEUED)
+    mark_kept({found[i + 1]}, 'e', REASON.PUT_BACK)
   end
   note_use('tracking', true)
 end

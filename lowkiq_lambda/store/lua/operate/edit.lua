@@ -1,5 +1,6 @@
 --! keys jobs flight
 --! needs shard action records flight journal undo_rows replace_payload touched untouched retry_counts trouble
+--! with tracking mark_items
 -- Puts another payload in the place of one that waits or is dead, if that is as it was seen.
 -- ARGV[4..9]: include/action.lua; [10] arrival number, [11] SHA-1 of the payload as it was seen, [12] the payload, [13] '1' to
 --   keep the cursor of a started job, else '', [14] who wants it, [15] the beginning of the old payload, as a text, [16] id.
@@ -28,6 +29,7 @@ local function enter_edit(id, entry)
   enter('edited', {
     id, entry:sub(1, PLACE), {old = seen_digest, new = redis.sha1hex(payload), by = by, payload = beginning},
   })
+  if has_tracking then mark_items(arrivals_of({entry}), nil, REASON.EDITED) end
 end
 
 local function edit_waiting(id, entry, given)
