@@ -15,7 +15,7 @@ from lowkiq_lambda.cli.output import paint, remark, say, table, when, write_json
 from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import ACT, ActOptions, app_of
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
-from lowkiq_lambda.tasks.views import Item, Progress, Status, TaskSummary
+from lowkiq_lambda.tasks.views import Item, ItemError, Progress, Status, TaskSummary
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -117,7 +117,7 @@ def _row(one: TaskSummary, now: float) -> tuple[str, ...]:
 def _tell(task: "Task", *, watch: bool, json: bool) -> int:
     pause = Event()
     while True:
-        progress = task.progress()
+        progress = task.progress(_FIRST)
         if json:
             fields = _fields(progress)
             say(msgspec.json.encode(fields).decode()) if watch else write_json(fields)
@@ -130,9 +130,7 @@ def _tell(task: "Task", *, watch: bool, json: bool) -> int:
         except KeyboardInterrupt:
             return DONE
     if not json:
-        for status in _TROUBLES:
-            if progress.counts[status]:
-                say(*map(visible, map(_item, task.items(status, None, _FIRST).items)))
+        say(*(visible(_item(error, error.text)) for error in progress.errors))
     return DONE
 
 
@@ -158,7 +156,7 @@ def _tell_items(task: "Task", status: Status, part: tuple[str | None, int], *, j
     if json:
         write_json({"items": [_item_fields(item) for item in page.items], "next": page.next})
         return DONE
-    say(*map(visible, map(_item, page.items)))
+    say(*(visible(_item(item, item.text)) for item in page.items))
     number = f"{len(page.items):,} item{'s' if len(page.items) != 1 else ''}"
     remark(number if page.next is None else f"{number}; more: --after {page.next}")
     return DONE
@@ -166,12 +164,18 @@ def _tell_items(task: "Task", status: Status, part: tuple[str | None, int], *, j
 
 def _item_fields(item: Item) -> dict[str, Any]:
     fields = msgspec.structs.asdict(item)
-    return {"queue": fields.pop("queue_name"), **fields}
+    course = fields.pop("messages")
+    return {
+        "queue": fields.pop("queue_name"),
+        **fields,
+        "messages": [message.text for message in course if message.text],
+        "course": [message._asdict() for message in course],
+    }
 
 
-def _item(item: Item) -> str:
+def _item(item: Item | ItemError, text: str) -> str:
     label = "" if item.label is None else f" ({item.label})"
-    message = f": {item.messages[-1]}" if item.messages else ""
+    message = f": {text}" if text else ""
     return f"  {item.status}  {item.queue_name} {item.id}{label}{message}"
 
 

@@ -8,7 +8,7 @@ import msgspec
 from lowkiq_lambda.dashboard.rendering import WIDTH
 from lowkiq_lambda.jobs.job import ProgressView
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
-from lowkiq_lambda.tasks.views import State, Status
+from lowkiq_lambda.tasks.views import ChildState, State, Status
 
 STATES: Final[Mapping[State, str]] = {
     "open": "It takes pushes. When it is closed and all its items have ended, it is complete.",
@@ -37,6 +37,14 @@ KINDS: Final[Mapping[Status, str]] = {
     "done": "good",
 }
 """How a status is marked, where it is."""
+CHILD_WORDS: Final[Mapping[ChildState, str]] = {
+    "open": "",
+    "completed": "",
+    "succeeded": "good",
+    "cancelled": "warn",
+    "abandoned": "warn",
+}
+"""How the state of a task below another one is marked."""
 TROUBLES: Final[tuple[Status, ...]] = ("failed", "dead", "lost")
 """Statuses in which nobody wants an item to end."""
 _BAR: Final[tuple[Status, ...]] = (

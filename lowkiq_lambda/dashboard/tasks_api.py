@@ -1,7 +1,7 @@
 """Tasks for a customer's own front end: an ASGI app with three routes, which read."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from inspect import isawaitable, signature
 from typing import Any, Final, TypeAlias
@@ -18,9 +18,11 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.dashboard.api.operations import ApiError, params_from
 from lowkiq_lambda.dashboard.api.responses import polled_response
-from lowkiq_lambda.dashboard.api.tasks import ItemsParams, TaskParams, TaskReader, TasksParams
+from lowkiq_lambda.dashboard.api.tasks import ProgressParams, TaskReader, TasksParams
 from lowkiq_lambda.dashboard.problems import problem_response
+from lowkiq_lambda.dashboard.status_words import StatusWords, WordedItemsParams
 from lowkiq_lambda.settings.protocols import Mask
+from lowkiq_lambda.tasks.views import STATUSES, Status
 
 logger = logging.getLogger(__name__)
 
@@ -39,26 +41,43 @@ _NO_PATH: Final = "There is no such path."
 _HEADERS: Final = {"cache-control": "private, no-cache", "x-content-type-options": "nosniff"}
 
 
-def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | None = None) -> ASGIApp:
+def tasks_api(
+    app: Lowkiq,
+    *,
+    authorize: Authorize | None = None,
+    mask: Mask | None = None,
+    words: Mapping[Status, str] | None = None,
+    texts: Mapping[Status, str] | None = None,
+) -> ASGIApp:
     """`GET /tasks`, `/tasks/{id}` and `/tasks/{id}/items` of an app, for those whom `authorize` lets in.
 
     `authorize` may be a coroutine function, and may raise an HTTPException of Starlette. `mask` gets a queue's name,
-    the id of a job, and a label or message of its item, and returns the text to show. Raises ConfigError without
-    `authorize`.
+    the id of a job, and a label, message or params of its item, and returns the text to show. `words` renames statuses,
+    as {"done": "finish"}. `texts` has a text for people for a status: the message that an item got it has that, if it
+    has no text of its own. Raises ConfigError without `authorize`, and for a status that is none.
     """
     check: object = authorize
     if authorize is None or not callable(check):
         raise ConfigError(NO_AUTHORIZE, setting="authorize")
     _check_arguments(authorize)
     reader, guard = TaskReader(app, mask), _Guard(authorize)
+    own = StatusWords(_checked("words", words or {}), _checked("texts", texts or {}))
     routes = [
         Route("/tasks", guard.endpoint(TasksParams, reader.page)),
-        Route("/tasks/{id}", guard.endpoint(TaskParams, reader.one)),
-        Route("/tasks/{id}/items", guard.endpoint(ItemsParams, reader.items)),
+        Route("/tasks/{id}", guard.endpoint(ProgressParams, lambda params: own.progress(reader.one(params)))),
+        Route("/tasks/{id}/items", guard.endpoint(WordedItemsParams, lambda params: own.items(reader.items, params))),
     ]
     served = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_error})
     served.router.redirect_slashes = False
     return served
+
+
+def _checked(setting: str, by_status: Mapping[Status, str]) -> Mapping[Status, str]:
+    if unknown := [*(by_status.keys() - STATUSES.values())]:
+        raise ConfigError(f"{unknown[0]!r} is not a status: these are {', '.join(STATUSES.values())}.", setting=setting)
+    if setting == "words" and len({by_status.get(one, one) for one in STATUSES.values()}) < len(STATUSES):
+        raise ConfigError("two statuses would have the same word.", setting=setting)
+    return by_status
 
 
 def _check_arguments(authorize: Authorize) -> None:

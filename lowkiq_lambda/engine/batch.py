@@ -340,7 +340,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """Tell people what the id's payloads, as items of a task, have come to.
 
         The text is written with the outcome of the id, and costs no call. 200 characters of it are kept, with the last
-        20 messages of each item; nothing is, if no payload is an item of a task.
+        40 messages of each item; nothing is, if no payload is an item of a task.
         """
         if job_id not in self._deliveries:
             raise _absent(job_id)

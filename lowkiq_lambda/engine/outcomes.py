@@ -31,8 +31,8 @@ Any process is stopped now and then, so one exit is not evidence against the id;
 MOST_NAMED: Final = 100
 """Outcomes of one call, as no call may keep the server for 10 ms: a death or a suspicion is some 30 µs."""
 
-MOST_NOTES: Final = 20
-"""Of one run of an id: an item keeps no more."""
+MOST_NOTES: Final = 40
+"""Of one run of an id: an item keeps no more of its last ones."""
 
 
 _EXPIRED: Final = ("expired", "some_expired")

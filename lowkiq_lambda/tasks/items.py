@@ -51,7 +51,6 @@ _REASONS: Final[dict[int, tuple[str, Kind]]] = {
     11: ("put back", "enqueued"),
 }
 """What scripts keep as a number, as include/mark_items.lua names them."""
-_PARAMS: Final = struct.Struct(">I")
 PARAMS_BYTES: Final = 1_024
 
 LARGEST_PAGE = 1_000
@@ -165,6 +164,16 @@ class TaskItems:
         """How many there are, shard by shard, in one round trip for each node."""
         return counts_of(self.reader, [self])
 
+    def counts_and_errors(self, errors: int) -> tuple[ItemCounts, tuple[ItemError, ...]]:
+        """The counts, and so many items that failed, the last that ended first: in the same round trips."""
+        counts, failed = _counted(self.reader, [self], errors)
+        listed = [
+            ItemError(item.number, item.label, item.queue_name, item.id, item.status, item.ended_at, item.text)
+            for item in (self._item(shard, reply) for shard, reply in failed)
+        ]
+        listed.sort(key=lambda error: (error.at or 0.0, error.number), reverse=True)
+        return counts, tuple(listed[:errors])
+
     def page(self, status: Status, after: int, limit: int) -> list[Item]:
         """Items of that status by number, after this one."""
         position = _NUMBER.pack(after) if after else b""
@@ -214,24 +223,15 @@ class TaskItems:
     def _run(self, name: str, shard: ShardRef, args: Sequence[Argument]) -> Reply:
         return self.reader.backend.run(name, shard, args, retry_for=self.reader.retry_for)
 
-    def counts_and_errors(self, errors: int) -> tuple[ItemCounts, tuple[ItemError, ...]]:
-        """The counts, and so many items that failed, the last that ended first: in the same round trips."""
-        counts, failed = _counted(self.reader, [self], errors)
-        listed = [
-            ItemError(item.number, item.label, item.id, item.status, item.ended_at, item.text)
-            for item in (self._item(None, reply) for reply in failed)
-        ]
-        listed.sort(key=lambda error: (error.at or 0.0, error.number), reverse=True)
-        return counts, tuple(listed[:errors])
-
-    def _item(self, shard: ShardRef | None, reply: ItemReply) -> Item:
+    def _item(self, shard: ShardRef, reply: ItemReply) -> Item:
         is_ours = reply.joined[: len(self.task)] == self.task
-        is_paused = shard and reply.paused_until and float(reply.paused_until) > self.reader.backend.now(shard)
+        is_paused = reply.paused_until and float(reply.paused_until) > self.reader.backend.now(shard)
         began, ended = reply.milliseconds
+        size, _, params = reply.params.partition(b" ")
         return Item(
             number=_number(reply.number),
             label=reply.label.decode() or None,
-            queue_name=shard.queue_name if shard else "",
+            queue_name=shard.queue_name,
             id=reply.id.decode(),
             status=STATUSES[reply.status.decode()],
             attempts=reply.attempts,
@@ -239,8 +239,8 @@ class TaskItems:
             joined=_number(reply.joined[len(self.task) :]) if is_ours else None,
             messages_left_out=reply.left_out,
             is_paused=bool(is_paused),
-            params=reply.params[_PARAMS.size :].decode(errors="ignore") if reply.params else None,
-            params_size=_PARAMS.unpack_from(reply.params)[0] if reply.params else None,
+            params=params.decode() if size else None,
+            params_size=int(size) if size else None,
             enqueued_at=reply.enqueued_at,
             began_at=reply.at(began),
             ended_at=reply.at(ended),
@@ -252,8 +252,9 @@ class TaskItems:
                 text = self.read_error(line) if isinstance(line, bytes) else _REASONS.get(line, ("", "note"))[0]
                 yield Message(None, text, "note")
             return
-        if reply.times[2] != 0:
-            yield Message(reply.enqueued_at, "", "enqueued")
+        # That of an item which ended as it was pushed is empty.
+        letter = "e" if reply.course else reply.status.decode()
+        yield Message(reply.enqueued_at, "", _KINDS.get(letter, "note"))
         for milliseconds, line in zip(reply.course[::2], reply.course[1::2], strict=True):
             text, kind = self._line(line) if isinstance(line, bytes) else _REASONS.get(line, ("", "note"))
             yield Message(reply.at(milliseconds), text, kind)
@@ -269,15 +270,23 @@ def counts_of(reader: ShardReader, tasks: Sequence[TaskItems]) -> ItemCounts:
     return _counted(reader, tasks, 0)[0]
 
 
-def _counted(reader: ShardReader, tasks: Sequence[TaskItems], errors: int) -> tuple[ItemCounts, list[ItemReply]]:
+def _counted(
+    reader: ShardReader, tasks: Sequence[TaskItems], errors: int
+) -> tuple[ItemCounts, list[tuple[ShardRef, ItemReply]]]:
     requests = [
         (group, (items.task, LETTERS, errors, FAILED)) for items in tasks for group in reader.groups(items.shards)
     ]
-    counts = [TaskCountsReply.of(own) for reply in reader.ask_each("task_counts", requests) for own in reply]
+    replies = reader.ask_each("task_counts", requests)
+    counts = [
+        (shard, TaskCountsReply.of(own))
+        for (group, _), reply in zip(requests, replies, strict=True)
+        for shard, own in zip(group.shards, reply, strict=True)
+    ]
     by_status = {
-        status: sum(one.counts[position] for one in counts) for position, status in enumerate(STATUSES.values())
+        status: sum(one.counts[position] for _, one in counts) for position, status in enumerate(STATUSES.values())
     }
-    return ItemCounts(by_status, sum(one.revived for one in counts)), [item for one in counts for item in one.failed]
+    failed = [(shard, item) for shard, one in counts for item in one.failed]
+    return ItemCounts(by_status, sum(one.revived for _, one in counts)), failed
 
 
 def plain_of(worker: "type[Worker[Any]]", payload: object) -> object:
@@ -292,7 +301,7 @@ def plain_of(worker: "type[Worker[Any]]", payload: object) -> object:
 def packed_params(payload: object) -> bytes:
     """What an item keeps of a payload: its size as canonical JSON, and the first KiB of that. Raises JobError."""
     dumped = dump_json(payload)
-    return _PARAMS.pack(len(dumped)) + dumped[:PARAMS_BYTES]
+    return b"%d %b" % (len(dumped), dumped[:PARAMS_BYTES].decode(errors="ignore").encode())
 
 
 def _tracked(shard: ShardRef) -> ShardRef:

@@ -78,6 +78,7 @@ class ItemError(NamedTuple):
 
     number: int
     label: str | None
+    queue_name: str
     id: str
     status: Status
     at: float | None

@@ -28,6 +28,8 @@ REASONS: Final = {
     7: "blocked",
     8: "with its head",
     9: "expired",
+    10: "edited",
+    11: "put back",
 }
 
 
@@ -181,5 +183,7 @@ def _row(packed: bytes) -> dict[str, Any]:
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    messages = (REASONS[one] if isinstance(one, int) else one for one in row.get("m", ()))
-    return Item(row["s"], row["i"], row["n"], tuple(messages))
+    # Of a line without a reason or a text the status says all.
+    lines = row.get("m", ())[1::2]
+    texts = (REASONS[one] if isinstance(one, int) else one[1:] for one in lines)
+    return Item(row["s"], row["i"], row["n"], tuple(text for text in texts if text))

@@ -85,7 +85,7 @@ def test_a_task_with_an_item_that_waits_for_its_retry_is_not_complete(
     clock.advance(60.0)
     app.drain()
 
-    assert (("broken",), 1, 0) == (item.messages, item.attempts, before)
+    assert ("broken", 1, 0) == (item.text, item.attempts, before)
     assert ({"done": 1}, 1) == (counts(task), len(told.batches))
 
 

@@ -275,7 +275,7 @@ def test_a36_progress_tells_what_people_ask_for(make_app: MakeApp, clock: Any, q
     done = task.progress()
     assert [(3, 0), (3, 2), (3, 3)] == [(one.total, one.ended) for one in (before, meanwhile, done)]
     assert ({"failed": 1, "done": 2}, "completed") == (counts(task), done.state)
-    assert ["not qualified"] == [item.messages[-1] for item in task.items(status="failed").items]
+    assert ["not qualified"] == [item.text for item in task.items(status="failed").items]
     assert [1.0, 20.0, None] == [one.next_poll for one in (before, meanwhile, done)]
     assert (meanwhile.version, 3) == (again.version, len({one.version for one in (before, meanwhile, done)}))
     assert (began_at, began_at, None) == (done.created_at, done.closed_at, before.completed_at)

@@ -117,7 +117,7 @@ def test_a_task_may_be_kept_for_another_time(
     make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the task says, else as the settings say; one that never completes, from its last push."""
-    monkeypatch.setattr("lowkiq_lambda.tasks.tasks.ABANDONED_IN", 5 * HOUR)
+    monkeypatch.setattr("lowkiq_lambda.tasks.making.ABANDONED_IN", 5 * HOUR)
     app = make_app(task_max_age=2 * HOUR)
     worker = declare(app, queue_name, Notes())
     tasks = [app.task("short", expires_in=HOUR), app.task("default"), app.task("open")]

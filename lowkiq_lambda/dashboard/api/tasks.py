@@ -19,7 +19,8 @@ from lowkiq_lambda.dashboard.api.responses import Polled, fitting, version_of
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.settings.protocols import Mask
-from lowkiq_lambda.tasks.views import Item, Progress, State, Status, TaskPage, TaskSummary
+from lowkiq_lambda.tasks.items import MOST_ERRORS
+from lowkiq_lambda.tasks.views import ChildState, Item, Kind, Progress, State, Status, TaskPage, TaskSummary
 from lowkiq_lambda.views.activity import Reason
 
 logger = logging.getLogger(__name__)
@@ -63,13 +64,34 @@ class TaskParams(msgspec.Struct, frozen=True, kw_only=True):
     id: TaskId
 
 
+class ProgressParams(TaskParams, frozen=True, kw_only=True):
+    """How far a task has come."""
+
+    errors: Annotated[
+        int, Meta(ge=0, le=MOST_ERRORS, description="Of how many items that failed, died or were lost it tells.")
+    ] = 0
+
+
+class ItemErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that failed, died or was lost: when it ended, and why."""
+
+    number: int
+    label: str | None
+    queue: str
+    id: str
+    status: Status
+    at: float | None
+    text: str
+
+
 class TaskResponse(Polled, frozen=True, kw_only=True):
     """How far a task has come. Its shards are read one after the other, so the numbers may be a moment apart.
 
     `counts`: items by status; every status is there. `ended`: how many of the `total` have ended, in whatever way.
     Times are Unix seconds by the server's clock; null: not yet. `closed_at`: when it was closed, or cancelled.
     `completed_at`: when all items of a closed or cancelled task had ended. `expires_at`: when the task and its items
-    are forgotten, as far as is known now.
+    are forgotten, as far as is known now. `failed_at`, `succeeded_at`: when `on_failure`, `on_success` was pushed.
+    `children`: the states of the tasks that are items of it, by id. `errors`: items that failed, died or were lost.
     """
 
     id: str
@@ -82,15 +104,24 @@ class TaskResponse(Polled, frozen=True, kw_only=True):
     closed_at: float | None
     completed_at: float | None
     expires_at: float
+    failed_at: float | None
+    succeeded_at: float | None
+    parent: str | None
+    children: dict[str, ChildState]
+    errors: list[ItemErrorResponse]
 
     @classmethod
     def of(cls, progress: Progress) -> Self:
         """The response."""
-        return cls(**msgspec.structs.asdict(progress), total=progress.total, ended=progress.ended)
+        errors = [
+            ItemErrorResponse(queue=fields.pop("queue_name"), **fields)
+            for fields in (error._asdict() for error in progress.errors)
+        ]
+        return cls(**{**msgspec.structs.asdict(progress), "errors": errors}, total=progress.total, ended=progress.ended)
 
 
-def task(context: RequestContext, params: TaskParams) -> TaskResponse:
-    """Get a task, with the number of its items by status."""
+def task(context: RequestContext, params: ProgressParams) -> TaskResponse:
+    """Get a task, with the number of its items by status, and the last that failed."""
     return TaskReader(context.app).one(params)
 
 
@@ -102,12 +133,22 @@ class ItemsParams(TaskParams, frozen=True, kw_only=True):
     limit: TaskLimit = 100
 
 
+class MessageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an item's course: when, what kind, and a text, empty where the kind says all."""
+
+    at: float | None
+    text: str
+    kind: Kind
+
+
 class ItemResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One item of a task: one job that was pushed through it.
 
     `number`: from 1, in the order of the pushes. `label`: what the push called it. `id`: of its job. `attempts`: how
     often it was tried. `messages`: what its handler noted and why it failed, oldest first. `joined`: the number of the
-    item whose fate a merged one shares.
+    item whose fate a merged one shares. `course`: all that became of it, but `left_out` lines between the first 10 and
+    the last 40. `params`: the payload as JSON, cut after 1,024 of its `params_size` bytes. `took`: seconds from its
+    first run to its end.
     """
 
     number: int
@@ -118,6 +159,14 @@ class ItemResponse(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     messages: list[str]
     joined: int | None
+    course: list[MessageResponse]
+    left_out: int
+    params: str | None
+    params_size: int | None
+    enqueued_at: float | None
+    began_at: float | None
+    ended_at: float | None
+    took: float | None
 
 
 class ItemPageResponse(Polled, frozen=True, kw_only=True):
@@ -165,10 +214,21 @@ class TaskReader:
         version = version_of(page.tasks, page.next)
         return TaskPageResponse(version=version, next_poll=LIST_POLL, tasks=page.tasks, next=page.next)
 
-    def one(self, params: TaskParams) -> TaskResponse:
+    def one(self, params: ProgressParams) -> TaskResponse:
         """A task, and how far it has come."""
         with known():
-            return TaskResponse.of(self.app.tasks.get(params.id).progress())
+            response = TaskResponse.of(self.app.tasks.get(params.id).progress(params.errors))
+        if self.mask is None or not response.errors:
+            return response
+        errors = [
+            msgspec.structs.replace(
+                one,
+                label=self._masked(one.queue, one.id, one.label),
+                text=self._masked(one.queue, one.id, one.text) or "",
+            )
+            for one in response.errors
+        ]
+        return msgspec.structs.replace(response, errors=errors)
 
     def items(self, params: ItemsParams) -> ItemPageResponse:
         """Items of a task."""
@@ -187,29 +247,36 @@ class TaskReader:
         return ItemPageResponse(version=version, next_poll=progress.next_poll, items=items, next=page.next)
 
     def _response(self, item: Item) -> ItemResponse:
-        label, messages = self._texts(item)
+        masked = partial(self._masked, item.queue_name, item.id)
+        course = [MessageResponse(at=one.at, text=masked(one.text) or "", kind=one.kind) for one in item.messages]
         return ItemResponse(
             number=item.number,
-            label=label,
+            label=masked(item.label),
             queue=item.queue_name,
             id=item.id,
             status=item.status,
             attempts=item.attempts,
-            messages=messages,
+            messages=[*(one.text for one in course if one.text), *(["paused"] if item.is_paused else [])],
             joined=item.joined,
+            course=course,
+            left_out=item.messages_left_out,
+            params=masked(item.params),
+            params_size=item.params_size,
+            enqueued_at=item.enqueued_at,
+            began_at=item.began_at,
+            ended_at=item.ended_at,
+            took=item.took,
         )
 
-    def _texts(self, item: Item) -> tuple[str | None, list[str]]:
-        """Label and messages; none where the mask fails."""
-        if self.mask is None:
-            return item.label, [*item.messages]
-        masked = partial(self.mask, item.queue_name, item.id)
+    def _masked(self, queue_name: str, job_id: str, text: str | None) -> str | None:
+        """The text that people may see; none where the mask fails."""
+        if self.mask is None or not text:
+            return text
         try:
-            label = None if item.label is None else str(masked(item.label))
-            return label, [str(masked(message)) for message in item.messages]
+            return str(self.mask(queue_name, job_id, text))
         except Exception:
-            logger.exception("the mask failed on a text of an item of queue %r; none is shown", item.queue_name)
-            return None, []
+            logger.exception("the mask failed on a text of an item of queue %r; none is shown", queue_name)
+            return None
 
 
 @contextmanager

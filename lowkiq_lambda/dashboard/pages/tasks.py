@@ -16,7 +16,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.dashboard.pages.parts import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
-from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
+from lowkiq_lambda.dashboard.task_words import CHILD_WORDS, KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.inspect.error_groups import what_is_alike
 from lowkiq_lambda.operate.presentation.formatting import duration, quoted, short, visible
 from lowkiq_lambda.store.server.together import Together, side_by_side
@@ -81,6 +81,7 @@ def one(context: RequestContext) -> Response:
         statuses=[one for one in STATUSES.values() if progress.counts[one] or one == status],
         meanings=MEANINGS,
         kinds=KINDS,
+        child_words=CHILD_WORDS,
         chosen=status,
         rows=[*_item_rows(context, task_id, items.items)],
         address=address | ({"after": after} if after else {}),
@@ -107,7 +108,7 @@ def _pace(progress: Progress, now: float) -> str:
 
 def _by_message(items: Iterable[Item]) -> list[tuple[str, int]]:
     """The last messages of items that ended as nobody wants, those that are alike as one, with how many they are."""
-    lines = (first_line(item.messages[-1]) if item.messages else "no message" for item in items)
+    lines = (first_line(item.text) or "no message" for item in items)
     return Counter(what_is_alike(line, "fingerprint").words for line in lines).most_common(_MESSAGES)
 
 
