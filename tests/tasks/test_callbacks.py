@@ -89,14 +89,9 @@ def test_a_task_succeeds_later_when_what_was_dead_is_done(
 
 
 def test_the_duty_pushes_what_no_drain_has_pushed(
-    app: Lowkiq,
-    clock: ManualClock,
-    queue_name: str,
-    told: Notes,
-    callback: type[Worker],
-    monkeypatch: pytest.MonkeyPatch,
+    app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure of an open task, and a success that comes after the completion, of drains that died before they looked."""
+    """A failure of an open task, and a success after the completion, of drains that died before they looked."""
     monkeypatch.setattr(app.core.drains.drainer, "look_at_tasks", None)
     handler = FailingHandler()
     handler.failing = {"a"}

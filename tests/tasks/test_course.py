@@ -4,6 +4,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Later, Lowkiq, Rejected, Worker
 from lowkiq_lambda.store.shard.keys import TRACKING
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import Item, Message
 from lowkiq_lambda.testing import ManualClock
@@ -186,13 +187,16 @@ def test_errors_come_with_the_counts_in_one_round_trip(app: Lowkiq, clock: Manua
         app.drain()
         clock.advance(1.0)
     calls: list[str] = []
-    ask = type(app.operate(worker).reader).ask_each
+    reader = type(app.operate(worker).reader)
+    ask = reader.ask_each
+
+    def note(self: object, name: str, *args: object) -> list[Reply]:
+        calls.append(name)
+        replies: list[Reply] = ask(self, name, *args)  # type: ignore[arg-type]  # as it was called
+        return replies
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(app.operate(worker).reader),
-            "ask_each",
-            lambda self, name, *a: (calls.append(name), ask(self, name, *a))[1],
-        )
+        patch.setattr(reader, "ask_each", note)
         progress = task.progress(errors=4)
 
     assert ["task_counts"] == calls

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lowkiq_lambda import BatchJob, Lowkiq, Rejected, SplitInterrupted, TaskClosed, Worker
+from lowkiq_lambda import Batch, Lowkiq, Rejected, SplitInterrupted, TaskClosed, Worker
 from lowkiq_lambda.base.errors import BackendUnavailable, PushInterrupted
 from lowkiq_lambda.tasks.task import Split, Task
 from lowkiq_lambda.testing import ManualClock
@@ -134,11 +134,12 @@ def test_a_running_item_may_make_tasks_below_its_closed_task(
     """Nobody else may; and the parent waits for it."""
     inner = declare(app, f"{queue_name}-2", Notes())
 
-    def handler(job: BatchJob) -> None:
-        with made("child", app.tasks.get(str(job.payloads[0]))) as child:
+    def handler(batch: Batch) -> None:
+        ((parent_id,),) = batch.values()
+        with made("child", app.tasks.get(parent_id)) as child:
             child.push_many(inner, jobs_of("b"))
 
-    worker = declare(app, queue_name, lambda batch: [handler(batch.job(one)) for one in batch])
+    worker = declare(app, queue_name, handler)
     with made("parent") as parent:
         parent.push(worker, "a", parent.id)
     with pytest.raises(TaskClosed, match="from its own running items"):
@@ -221,7 +222,7 @@ def test_a_task_below_is_kept_as_long_as_its_parent(app: Lowkiq, clock: ManualCl
 def test_a_process_that_dies_while_it_makes_a_task_below_keeps_nobody_waiting_for_ever(
     make_app: MakeApp, clock: ManualClock, queue_name: str, told: Notes, *, answered: bool
 ) -> None:
-    """Between record and first push: an open task that nobody pushed to is abandoned after a day; its parent goes on."""
+    """Between record and first push: an open task without a push is abandoned after a day; its parent goes on."""
     counted = Calls()
 
     def scenario(name: str, calls: Calls) -> list[str]:
