@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
-from lowkiq_lambda import ConfigError, Lowkiq
+from lowkiq_lambda import Batch, ConfigError, Lowkiq, Rejected
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.dashboard.tasks_api import tasks_api
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.tasks import Tasks
 from tests.kit.web import Browser
+from tests.kit.workers import declare
 
 UNKNOWN = "A" * 16
 Open = Callable[..., Browser]
@@ -179,6 +180,76 @@ def test_texts_of_items_can_be_masked(app: Lowkiq, task: Task) -> None:
     (worker,) = app.workers
     assert f"{worker.queue_name} 1 row 1, of ***" == label(mask)
     assert "None" == label(broken)
+
+
+@pytest.fixture
+def failed(app: Lowkiq) -> Task:
+    """A task with a done item and a failed one, which keep their params."""
+
+    def perform(batch: Batch) -> None:
+        if "bad" in batch:
+            batch.fail("bad", Rejected("Eva is not qualified"))
+
+    worker = declare(app, f"{app.workers[0].queue_name}-failing" if app.workers else "failing", perform)
+    with app.task("export", keep_params=True) as made:
+        made.push_many(worker, [{"id": "good", "payload": {"name": "Eva"}}, {"id": "bad", "item": "row 2"}])
+    app.drain()
+    return made
+
+
+def everybody(app: Lowkiq, **options: Any) -> Browser:
+    """The front end of an API that lets everybody in."""
+    return Browser(tasks_api(app, authorize=lambda _request, _id: True, **options))
+
+
+def test_a31_an_app_has_words_and_texts_of_its_own(app: Lowkiq, failed: Task) -> None:
+    """A-31: in counts, items, errors and the question for a status; the text of a status stands in its message."""
+    front = everybody(
+        app, words={"done": "finish", "failed": "error", "running": "working"}, texts={"done": "已经完成"}
+    )
+    told = front.get(f"/tasks/{failed.id}?errors=5").json
+    (done,) = front.get(f"/tasks/{failed.id}/items?status=finish").json["items"]
+    unknown = front.get(f"/tasks/{failed.id}/items?status=done")
+
+    assert (1, 1, 0) == (told["counts"]["finish"], told["counts"]["error"], told["counts"]["working"])
+    assert ["error"] == [error["status"] for error in told["errors"]]
+    assert ("finish", ["已经完成"]) == (done["status"], done["messages"])
+    assert ["", "", "已经完成"] == [line["text"] for line in done["course"]]
+    assert (400, True) == (unknown.status, "finish" in unknown.json["detail"])
+    assert {"error", "finish"} == {one["status"] for one in front.get(f"/tasks/{failed.id}/items").json["items"]}
+
+
+@pytest.mark.parametrize(
+    ("setting", "by_status"), [("words", {"finished": "finish"}), ("texts", {"": "x"}), ("words", {"done": "failed"})]
+)
+def test_words_for_what_is_no_status_are_refused(app: Lowkiq, setting: str, by_status: dict[str, str]) -> None:
+    """And two statuses with one word."""
+    with pytest.raises(ConfigError, match="status"):
+        everybody(app, **{setting: by_status})
+
+
+def test_a36_errors_come_in_the_same_answer(app: Lowkiq, failed: Task) -> None:
+    """A-36: as many as are asked for, none without; masked as the texts of items are."""
+    front, masked = everybody(app), everybody(app, mask=lambda _queue, _id, text: str(text).replace("Eva", "***"))
+    error = front.get(f"/tasks/{failed.id}?errors=1").json["errors"][0]
+
+    assert (2, "row 2", "bad", "failed") == tuple(error[name] for name in ("number", "label", "id", "status"))
+    assert ("Eva is not qualified", failed.items().items[0].ended_at) == (error["text"], error["at"])
+    assert "*** is not qualified" == masked.get(f"/tasks/{failed.id}?errors=1").json["errors"][0]["text"]
+    assert [] == front.get(f"/tasks/{failed.id}").json["errors"]
+    assert 400 == front.get(f"/tasks/{failed.id}?errors=101").status
+
+
+def test_a26_items_have_params_times_and_their_course(app: Lowkiq, failed: Task) -> None:
+    """A-26, A-38: and `messages` stays what it was, the texts alone."""
+    bad, good = everybody(app).get(f"/tasks/{failed.id}/items").json["items"]
+
+    assert ('{"name":"Eva"}', 14, "null") == (good["params"], good["params_size"], bad["params"])
+    assert ["enqueued", "working", "failed"] == [line["kind"] for line in bad["course"]]
+    assert (["Eva is not qualified"], []) == (bad["messages"], good["messages"])
+    assert (0.0, 0) == (good["took"], good["left_out"])
+    masked = everybody(app, mask=lambda _queue, _id, text: str(text).replace("Eva", "***"))
+    assert '{"name":"***"}' == masked.get(f"/tasks/{failed.id}/items?status=done").json["items"][0]["params"]
 
 
 def by_lambda(api: ASGIApp, event: dict[str, Any]) -> Any:

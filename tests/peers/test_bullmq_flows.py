@@ -21,7 +21,7 @@ def test_children_are_processed_before_the_parent(batches: Batches) -> None:
 
 
 def test_a_child_that_fails_does_not_keep_the_parent_waiting(batches: Batches) -> None:
-    """Peer: tests/test_flow.ts, "moves parent to wait without getting stuck", removeOnFail in the last pending child."""
+    """The last of its children. Peer: tests/test_flow.ts, "moves parent to wait without getting stuck"."""
     parent = batches.task("parent")
     children = [batches.task(f"child {number}", parent) for number in range(2)]
     batches.push(children[0], "1")

@@ -5,11 +5,13 @@ test runs this in one of its own, too.
 """
 
 import json
+import logging
 import os
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -128,13 +130,14 @@ def _forked(live: Callable[[], None]) -> int:
     try:
         live()
     finally:
+        traceback.print_exc()
         os._exit(1)
 
 
 def _live(url: str, name: str, seed: float) -> None:
     """Make trees, drain, look after tasks, put back what is dead; until the call comes at which it dies."""
     rng = Random(seed)
-    os.close(2)
+    logging.disable()
     own = storm_of(url, name, revives=rng.random() < 0.3)
     _die_at(own.app, rng.randrange(MOST_CALLS), answered=rng.random() < 0.5)
     acts: list[Callable[[], object]] = [

@@ -47,7 +47,7 @@ class Enrolment(Demo):
         """The products that could not be enrolled, with the reason of each."""
         refused = task.items("failed", limit=SHOWN)
         for item in refused.items:
-            yield f"  {item.label}: {item.messages[-1]}"
+            yield f"  {item.label}: {item.text}"
         count = task.progress().counts["failed"]
         if count > SHOWN:
             yield f"  and {count - SHOWN} more"

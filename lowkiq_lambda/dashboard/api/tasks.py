@@ -1,7 +1,7 @@
 """Operations on tasks."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -220,14 +220,10 @@ class TaskReader:
             response = TaskResponse.of(self.app.tasks.get(params.id).progress(params.errors))
         if self.mask is None or not response.errors:
             return response
-        errors = [
-            msgspec.structs.replace(
-                one,
-                label=self._masked(one.queue, one.id, one.label),
-                text=self._masked(one.queue, one.id, one.text) or "",
-            )
-            for one in response.errors
-        ]
+        errors = []
+        for one in response.errors:
+            label, text = self._masked(one.queue, one.id, [one.label, one.text])
+            errors.append(msgspec.structs.replace(one, label=label, text=text or ""))
         return msgspec.structs.replace(response, errors=errors)
 
     def items(self, params: ItemsParams) -> ItemPageResponse:
@@ -247,11 +243,15 @@ class TaskReader:
         return ItemPageResponse(version=version, next_poll=progress.next_poll, items=items, next=page.next)
 
     def _response(self, item: Item) -> ItemResponse:
-        masked = partial(self._masked, item.queue_name, item.id)
-        course = [MessageResponse(at=one.at, text=masked(one.text) or "", kind=one.kind) for one in item.messages]
+        texts = [item.label, item.params, *(message.text for message in item.messages)]
+        label, params, *masked = self._masked(item.queue_name, item.id, texts)
+        course = [
+            MessageResponse(at=message.at, text=text or "", kind=message.kind)
+            for message, text in zip(item.messages, masked, strict=True)
+        ]
         return ItemResponse(
             number=item.number,
-            label=masked(item.label),
+            label=label,
             queue=item.queue_name,
             id=item.id,
             status=item.status,
@@ -260,7 +260,7 @@ class TaskReader:
             joined=item.joined,
             course=course,
             left_out=item.messages_left_out,
-            params=masked(item.params),
+            params=params,
             params_size=item.params_size,
             enqueued_at=item.enqueued_at,
             began_at=item.began_at,
@@ -268,15 +268,15 @@ class TaskReader:
             took=item.took,
         )
 
-    def _masked(self, queue_name: str, job_id: str, text: str | None) -> str | None:
-        """The text that people may see; none where the mask fails."""
-        if self.mask is None or not text:
-            return text
+    def _masked(self, queue_name: str, job_id: str, texts: Sequence[str | None]) -> Sequence[str | None]:
+        """The texts of an item that people may see; none of them where the mask fails."""
+        if self.mask is None:
+            return texts
         try:
-            return str(self.mask(queue_name, job_id, text))
+            return [str(self.mask(queue_name, job_id, text)) if text else text for text in texts]
         except Exception:
             logger.exception("the mask failed on a text of an item of queue %r; none is shown", queue_name)
-            return None
+            return [None] * len(texts)
 
 
 @contextmanager
