@@ -374,3 +374,24 @@ def test_the_page_of_a_task_has_its_pace_and_why_items_failed(
     assert "the < seller> is not qualified 3 items" in browser.get(f"/task?id={other.id}").words
     assert "Since it was made" not in browser.get(f"/task?id={other.id}").words
     assert "Why items failed" not in browser.get(f"/task?id={task.id}&status=done").words
+
+
+def test_a_task_page_has_the_course_of_items_and_the_tasks_around_it(
+    app: Lowkiq, enrol: type[Worker], browser: Browser
+) -> None:
+    """A-26, A-38: params and each message with its kind and time; links up and down, and when it failed first."""
+    parent = app.task("parent", on_failure=(enrol, None), keep_params=True)
+    with parent.task("child") as child:
+        child.push_many(enrol, [{"id": "3bad", "payload": {"name": "<Eva>"}}])
+    app.drain()
+
+    below, above = browser.get(f"/task?id={child.id}"), browser.get(f"/task?id={parent.id}")
+
+    assert "enqueued" in below.words
+    assert "the < seller> is not qualified" in below.words
+    assert '"name"' in below.words
+    assert "Failed first" in below.words
+    assert "Failed first" in above.words
+    assert f"task?id={parent.id}" in below.text
+    assert f"task?id={child.id}" in above.text
+    assert "Tasks below it" in above.words
