@@ -16,7 +16,7 @@ class InboxRefused(BackendError):
     """SQS did not take the jobs: its own words are in the cause."""
 
 
-class Message(NamedTuple):
+class SqsMessage(NamedTuple):
     """A message as SendMessageBatch takes it, but for its number in the batch. `place` is up to the caller."""
 
     place: int
@@ -41,7 +41,7 @@ class Sqs:
         self._client: Any = None
         self._lock = threading.Lock()
 
-    def send(self, messages: Sequence[Message]) -> Sent:
+    def send(self, messages: Sequence[SqsMessage]) -> Sent:
         """Send them, at most one for each place. Ends with the first call that fails as a whole."""
         positions, first = list[int](), None
         for batch in _batches(messages):
@@ -71,8 +71,8 @@ class Sqs:
             return self._client
 
 
-def _batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    batch, size = list[Message](), 0
+def _batches(messages: Sequence[SqsMessage]) -> Iterator[list[SqsMessage]]:
+    batch, size = list[SqsMessage](), 0
     for message in messages:
         if batch and (len(batch) == BATCH_MESSAGES or size + message.size > BATCH_BYTES):
             yield batch

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, MOST_JOBS, VERSION, body_of, packed_job
-from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Message, Sqs
+from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Sqs, SqsMessage
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
 from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
@@ -132,7 +132,7 @@ class SqsInbox:
         now = self._clock.time()
         return [_pushed(worker, job, now) for job in jobs]
 
-    def _message(self, place: int, part: JobsOfId) -> Message:
+    def _message(self, place: int, part: JobsOfId) -> SqsMessage:
         fields: dict[str, Any] = {
             "MessageBody": part.body,
             "MessageAttributes": {ATTRIBUTE: {"DataType": "String", "StringValue": VERSION}},
@@ -140,7 +140,7 @@ class SqsInbox:
         if self.is_fifo:
             fields["MessageGroupId"] = part.group
             fields["MessageDeduplicationId"] = part.deduplication_id
-        return Message(place, fields, len(part.body.encode()) + AROUND)
+        return SqsMessage(place, fields, len(part.body.encode()) + AROUND)
 
 
 def _broken_off(error: Exception, count: int, written: list[int], unknown: list[int]) -> Exception:

@@ -38,7 +38,7 @@ class Record(NamedTuple):
     child: Child = "none"
 
 
-class Look(NamedTuple):
+class CallbackLook(NamedTuple):
     """A look at a task: its next step, the record as it was read, and whether its count is the first wave already.
 
     `is_current`: whether the record is still the one that is there.
@@ -51,7 +51,7 @@ class Look(NamedTuple):
     has_counted: bool = False
 
 
-class World(NamedTuple):
+class CallbackWorld(NamedTuple):
     """All that matters at one moment. `pushes`: (task, callback); `ever_dead`: whose item has been dead."""
 
     records: tuple[Record, Record] = (Record(), Record())
@@ -59,10 +59,10 @@ class World(NamedTuple):
     put_back: int = 0
     pushes: tuple[tuple[int, str], ...] = ()
     ever_dead: tuple[bool, bool] = (False, False)
-    looks: tuple[Look, ...] = ()
+    looks: tuple[CallbackLook, ...] = ()
 
 
-class Model:
+class CallbackModel:
     """The steps, but for one guard, of tasks with `on_success` or without, whose dead items are put back so often."""
 
     def __init__(self, without: Guard | None = None, *, has_success: bool = True, put_back: int = 1) -> None:
@@ -70,10 +70,10 @@ class Model:
         self._put_back = put_back
         self._has_success = has_success
 
-    def violation(self) -> tuple[str, World] | None:
+    def violation(self) -> tuple[str, CallbackWorld] | None:
         """What is wrong in a world that can come about, and that; None where nothing ever is."""
-        seen, todo = {World()}, deque([World()])
-        ends: set[World] = set()
+        seen, todo = {CallbackWorld()}, deque([CallbackWorld()])
+        ends: set[CallbackWorld] = set()
         while todo:
             for world in self._next(todo.popleft()):
                 if world not in seen:
@@ -88,7 +88,7 @@ class Model:
                     ends.add(end)
         return None
 
-    def _stuck(self, world: World) -> str:
+    def _stuck(self, world: CallbackWorld) -> str:
         """What the duty does not do, if nothing else happens any more."""
         tasks = [PARENT] if world.items[CHILD] == "none" else [CHILD, PARENT]
         for _ in range(4):
@@ -108,16 +108,16 @@ class Model:
             return "a failure is never told"
         return ""
 
-    def _looked_alone(self, world: World, task: int) -> World:
+    def _looked_alone(self, world: CallbackWorld, task: int) -> CallbackWorld:
         record = world.records[task]
         if record.completed and (record.succeeded or not self._has_success or self._without == "goes on looking"):
             return world
-        world = world._replace(looks=(Look(task),))
+        world = world._replace(looks=(CallbackLook(task),))
         while world.looks:
             (world,) = self._of_look(world, 0)
         return world
 
-    def _next(self, world: World) -> Iterator[World]:
+    def _next(self, world: CallbackWorld) -> Iterator[CallbackWorld]:
         yield from self._of_items(world)
         for at in range(len(world.looks)):
             yield from self._of_look(world, at)
@@ -125,14 +125,14 @@ class Model:
         if len(world.looks) < LOOKS:
             for task in (PARENT, CHILD):
                 if world.items[task] != "none":
-                    yield self._with_looks(world, (*world.looks, Look(task)))
+                    yield self._with_looks(world, (*world.looks, CallbackLook(task)))
 
     @staticmethod
-    def _with_looks(world: World, looks: tuple[Look, ...]) -> World:
+    def _with_looks(world: CallbackWorld, looks: tuple[CallbackLook, ...]) -> CallbackWorld:
         # In one order: which of them is which does not matter.
         return world._replace(looks=tuple(sorted(looks)))
 
-    def _of_items(self, world: World) -> Iterator[World]:
+    def _of_items(self, world: CallbackWorld) -> Iterator[CallbackWorld]:
         for task, status in enumerate(world.items):
             if status == "running":
                 yield self._became(world, task, "done")
@@ -147,12 +147,12 @@ class Model:
             yield self._became(self._changed(world, PARENT, child="open"), CHILD, "running")
 
     @staticmethod
-    def _became(world: World, task: int, status: Status) -> World:
+    def _became(world: CallbackWorld, task: int, status: Status) -> CallbackWorld:
         items = list(world.items)
         items[task] = status
         return world._replace(items=(items[0], items[1]))
 
-    def _of_look(self, world: World, at: int) -> Iterator[World]:
+    def _of_look(self, world: CallbackWorld, at: int) -> Iterator[CallbackWorld]:
         look = world.looks[at]
         changed, after = getattr(self, f"_{look.step.replace(' ', '_')}")(world, look)
         others = changed.looks[:at] + changed.looks[at + 1 :]
@@ -160,10 +160,10 @@ class Model:
 
     # Each step returns the world, and the look as it goes on, or None.
 
-    def _read(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _read(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return world, look._replace(step="failure", record=world.records[look.task], is_current=True)
 
-    def _failure(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _failure(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         if look.record.failed:
             return world, look._replace(step="decide")
         status = world.items[look.task]
@@ -174,26 +174,26 @@ class Model:
             return world, None
         return world, look._replace(step="decide", has_counted=self._without != "one count")
 
-    def _up(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _up(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         after = "push failure" if self._without != "failure up first" else "read"
         return world, look._replace(step=after if world.records[PARENT].failed else "push up")
 
-    def _push_up(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _push_up(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return self._pushed(world, PARENT, "failure"), look._replace(step="mark up")
 
-    def _mark_up(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _mark_up(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         after = "push failure" if self._without != "failure up first" else "read"
         return self._changed(world, PARENT, failed=True), look._replace(step=after)
 
-    def _push_failure(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _push_failure(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return self._pushed(world, look.task, "failure"), look._replace(step="mark failure")
 
-    def _mark_failure(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _mark_failure(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         world = self._changed(world, look.task, failed=True)
         goes_up = look.task == CHILD and self._without == "failure up first"
-        return world, Look(look.task, "up" if goes_up else "decide", world.records[look.task])
+        return world, CallbackLook(look.task, "up" if goes_up else "decide", world.records[look.task])
 
-    def _decide(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _decide(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         if look.record.completed:
             return world, None if look.record.succeeded or not self._has_success else look._replace(step="succeed")
         if look.record.completing:
@@ -201,57 +201,59 @@ class Model:
             return self._swapped(world, look, "push complete", completing=True)
         return world, look._replace(step="second" if look.has_counted else "first")
 
-    def _first(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _first(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return world, None if world.items[look.task] == "running" else look._replace(step="second")
 
-    def _second(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _second(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         waits = look.record.child == "open" and self._without != "children"
         return world, None if waits or world.items[look.task] == "running" else look._replace(step="complete")
 
-    def _complete(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _complete(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return self._swapped(world, look, "push complete", completing=True)
 
-    def _push_complete(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _push_complete(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         tells = look.task == CHILD and self._without != "parent first"
         return self._pushed(world, look.task, "complete"), look._replace(step="tell" if tells else "end")
 
-    def _tell(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _tell(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         if world.records[PARENT].child == "open":
             world = self._changed(world, PARENT, child="completed")
         return world, look._replace(step="end" if self._without != "parent first" else "succeed")
 
-    def _end(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _end(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         tells = look.task == CHILD and self._without == "parent first"
         return self._swapped(world, look, "tell" if tells else "succeed", completed=True)
 
-    def _succeed(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _succeed(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         is_good = look.record.child in {"none", "succeeded"} or self._without == "children succeed"
         is_good = is_good and self._has_success and world.items[look.task] == "done"
         return world, look._replace(step="push success") if is_good else None
 
-    def _push_success(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _push_success(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         after = "tell success" if look.task == CHILD else "mark success"
         return self._pushed(world, look.task, "success"), look._replace(step=after)
 
-    def _tell_success(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _tell_success(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return self._changed(world, PARENT, child="succeeded"), look._replace(step="mark success")
 
-    def _mark_success(self, world: World, look: Look) -> tuple[World, Look | None]:
+    def _mark_success(self, world: CallbackWorld, look: CallbackLook) -> tuple[CallbackWorld, CallbackLook | None]:
         return self._changed(world, look.task, succeeded=True), None
 
-    def _pushed(self, world: World, task: int, callback: str) -> World:
+    def _pushed(self, world: CallbackWorld, task: int, callback: str) -> CallbackWorld:
         if (task, callback) in world.pushes and self._without != "receipt":
             return world
         return world._replace(pushes=tuple(sorted((*world.pushes, (task, callback)))))
 
     @staticmethod
-    def _changed(world: World, task: int, **fields: Any) -> World:
+    def _changed(world: CallbackWorld, task: int, **fields: Any) -> CallbackWorld:
         records = list(world.records)
         records[task] = records[task]._replace(**fields)
         looks = [look._replace(is_current=False) if look.task == task else look for look in world.looks]
         return world._replace(records=(records[0], records[1]), looks=tuple(looks))
 
-    def _swapped(self, world: World, look: Look, after: str, **fields: Any) -> tuple[World, Look | None]:
+    def _swapped(
+        self, world: CallbackWorld, look: CallbackLook, after: str, **fields: Any
+    ) -> tuple[CallbackWorld, CallbackLook | None]:
         """The record is replaced if it is still the one that was read."""
         if not look.is_current and self._without != "version":
             return world, None
@@ -260,7 +262,7 @@ class Model:
 
 
 @cache
-def _wrong(world: World) -> str:
+def _wrong(world: CallbackWorld) -> str:
     pushes, records, items = world.pushes, world.records, world.items
     dead = (any(world.ever_dead), world.ever_dead[CHILD])
     child_is_there = items[CHILD] != "none"

@@ -42,7 +42,7 @@ KINDS: Final = ("done", "done", "done", "failing", "reviving", "dying")
 _pause = threading.Event()
 
 
-class Storm(NamedTuple):
+class StormApp(NamedTuple):
     """The app of a process, and its workers."""
 
     app: Lowkiq
@@ -50,7 +50,7 @@ class Storm(NamedTuple):
     callback: type[Worker]
 
 
-class Found(NamedTuple):
+class StormOfTasks(NamedTuple):
     """What a storm came to: `wrong` are sentences, and there should be none."""
 
     kills: int
@@ -59,7 +59,7 @@ class Found(NamedTuple):
     wrong: list[str]
 
 
-def storm_of(url: str, name: str, *, revives: bool) -> Storm:
+def storm_of(url: str, name: str, *, revives: bool) -> StormApp:
     """A process's own. `revives`: items of that kind are done, and no longer die."""
     app = Lowkiq(Config(redis_url=url, lease_ttl=LEASE_TTL, namespace=name))
 
@@ -90,10 +90,10 @@ def storm_of(url: str, name: str, *, revives: bool) -> Storm:
         def perform(self, batch: Batch[Any]) -> None:
             raise NotImplementedError
 
-    return Storm(app, Items, Callbacks)
+    return StormApp(app, Items, Callbacks)
 
 
-def storm(url: str, kills: int) -> Found:
+def storm(url: str, kills: int) -> StormOfTasks:
     """Let processes live and die, and look at what is left once a last one has ended all."""
     name, rng = f"nested-{uuid4().hex[:8]}", Random(kills)
     last = storm_of(url, name, revives=True)
@@ -177,7 +177,7 @@ def _die_at(app: Lowkiq, number: int, *, answered: bool) -> None:
             setattr(backend, method, dying(getattr(backend, method)))
 
 
-def _make_tree(own: Storm, rng: Random) -> None:
+def _make_tree(own: StormApp, rng: Random) -> None:
     """A task with two below it, of which one has another; items by chance."""
 
     def made(make: Callable[..., Task]) -> Task:
@@ -199,7 +199,7 @@ def _make_tree(own: Storm, rng: Random) -> None:
         task.close()
 
 
-def _dead(own: Storm) -> list[str]:
+def _dead(own: StormApp) -> list[str]:
     return [job.id for job in own.app.operate(own.worker).morgue.list(limit=1_000)]
 
 
@@ -225,7 +225,7 @@ def _close_abandoned(app: Lowkiq) -> None:
         _close(task, older_than=ABANDONED)
 
 
-def _end_all(last: Storm) -> None:
+def _end_all(last: StormApp) -> None:
     ends_at = time.monotonic() + LONGEST
     while time.monotonic() < ends_at:
         for task in _tasks(last.app):
@@ -245,7 +245,7 @@ def _end_all(last: Storm) -> None:
         _pause.wait(0.2)
 
 
-def _found(last: Storm, kills: int) -> Found:
+def _found(last: StormApp, kills: int) -> StormOfTasks:
     tasks = {task.id: task for task in _tasks(last.app)}
     progress = {task_id: task.progress() for task_id, task in tasks.items()}
     items = {task_id: task.items(limit=1_000).items for task_id, task in tasks.items()}
@@ -278,7 +278,7 @@ def _found(last: Storm, kills: int) -> Found:
         }
         wrong += [f"{task_id} {words}" for words, holds in rules.items() if not holds]
     counted = Counter(end for _, end in pushed.elements())
-    found = Found(kills, len(tasks), {str(end): count for end, count in counted.items()}, wrong)
+    found = StormOfTasks(kills, len(tasks), {str(end): count for end, count in counted.items()}, wrong)
     close_app(last.app)
     return found
 
