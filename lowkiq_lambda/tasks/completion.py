@@ -50,7 +50,7 @@ class Completion:
         if stored.record.awaits_failure:
             counts = counts or (None if has_failed else self._items_of(stored).counts())
             if has_failed or (counts and counts.has_failures):
-                # What was counted is older than this record.
+                # The counts are older than this record.
                 stored, counts = self._fail(stored), None
         record = stored.record
         if record.is_over:

@@ -24,7 +24,7 @@ MOST_LEVELS: Final = 8
 
 
 class TaskOptions(TypedDict, total=False):
-    """What few tasks have: further callbacks, each a worker and a payload, and `keep_params`."""
+    """Options of few tasks: further callbacks, each a worker and a payload, and `keep_params`."""
 
     on_success: "tuple[AnyWorker, object] | None"
     on_failure: "tuple[AnyWorker, object] | None"

@@ -94,7 +94,8 @@ class TaskOperations:
             if not (record.is_open or (record.state == "closed" and runs)):
                 own = ", but from its own running items" if record.state == "closed" else ""
                 raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: it takes no more pushes{own}.")
-            return change(record).changed(pushed_at=now, abandoned_in=ABANDONED_IN)
+            kept = record.abandoned_in if record.parent is None else ABANDONED_IN
+            return change(record).changed(pushed_at=now, abandoned_in=kept)
 
         return self.records.change(task_id, checked).record
 

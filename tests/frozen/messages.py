@@ -11,7 +11,7 @@ from sqlalchemy.pool import StaticPool
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws.events import selected, ticks
-from lowkiq_lambda.aws.sqs import Message, Sent, Sqs
+from lowkiq_lambda.aws.sqs import Sent, Sqs, SqsMessage
 from lowkiq_lambda.aws.sqs_inbox import SqsInbox
 from lowkiq_lambda.contrib.outbox import Outbox
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
@@ -50,7 +50,7 @@ def messages_of(app: Lowkiq, clock: ManualClock) -> dict[str, Any]:
 def _sent(app: Lowkiq, clock: ManualClock) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
 
-    def send(_self: Sqs, messages: Sequence[Message]) -> Sent:
+    def send(_self: Sqs, messages: Sequence[SqsMessage]) -> Sent:
         sent.extend(message.fields for message in messages)
         return Sent([message.place for message in messages], [], None)
 

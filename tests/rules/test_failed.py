@@ -186,12 +186,12 @@ def test_a38_notes_travel_with_the_outcome(app: Lowkiq, clock: ManualClock, serv
 
 
 def test_a_note_is_cut_and_its_batch_ends(app: Lowkiq, server: Server, queue_name: str) -> None:
-    """200 characters of each are kept, and no more than 20 of a run; a batch that has ended takes none."""
+    """200 characters of each are kept, and no more than 40 of a run; a batch that has ended takes none."""
     batches: list[Batch] = []
 
     def note(batch: Batch) -> None:
         batches.append(batch)
-        for number in range(30):
+        for number in range(50):
             batch.note("1", f"{number} " + "é" * 300)
 
     worker = declare(app, queue_name, note)
@@ -201,7 +201,7 @@ def test_a_note_is_cut_and_its_batch_ends(app: Lowkiq, server: Server, queue_nam
     app.drain()
 
     messages = task.items["one"].messages
-    assert (20, {200}) == (len(messages), {len(message) for message in messages})
+    assert (40, {200}) == (len(messages), {len(message) for message in messages})
     with pytest.raises(BatchClosed):
         batches[0].note("1", "too late")
     with pytest.raises(KeyError):
