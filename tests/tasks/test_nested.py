@@ -128,6 +128,27 @@ def test_a_task_without_callbacks_of_its_own_tells_those_above(
     assert ["failure", "success"] == payloads(told)
 
 
+def test_a_failure_whose_callback_above_is_of_another_app_is_told_by_that(
+    make_app: MakeApp, queue_name: str, told: Notes
+) -> None:
+    """Whoever sees the failure notes it only once all above know."""
+    owner, other = make_app(), make_app()
+    callback = declare(owner, f"{queue_name}-callback", told)
+    declare(owner, queue_name, Notes())
+    worker = declare(other, queue_name, Notes(raising(Rejected("no"))))
+    parent = owner.task("parent", on_failure=(callback, "failure"))
+    child = parent.task("child")
+    other.tasks.get(child.id).push_many(worker, jobs_of("a"))
+    other.drain()
+    upkeep(other)
+    before = child._operations.records.get(child.id).record.failed_at
+    upkeep(owner)
+    owner.drain()
+
+    assert (None, ["failure"]) == (before, payloads(told))
+    assert child.progress().failed_at is not None
+
+
 def test_a_running_item_may_make_tasks_below_its_closed_task(
     app: Lowkiq, queue_name: str, told: Notes, made: Callable[..., Task]
 ) -> None:
