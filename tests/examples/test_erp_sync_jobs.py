@@ -119,8 +119,8 @@ def test_an_export_tells_which_products_were_refused_and_finishes_once(
     lowkiq.drain()
 
     assert "completed" == task.progress().state
-    assert [("product 0", ("product 0 has no picture",))] == [
-        (item.label, item.messages) for item in task.items(status="failed").items
+    assert [("product 0", "product 0 has no picture")] == [
+        (item.label, item.text) for item in task.items(status="failed").items
     ]
     assert {task.id: {"listed": 9, "rejected": 1}} == erp.catalogues
     lowkiq.assert_empty(FinishExport)
