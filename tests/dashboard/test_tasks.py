@@ -389,7 +389,7 @@ def test_a_task_page_has_the_course_of_items_and_the_tasks_around_it(
 
     assert "enqueued" in below.words
     assert "the < seller> is not qualified" in below.words
-    assert '"name"' in below.words
+    assert "Eva" in below.words
     assert "Failed first" in below.words
     assert "Failed first" in above.words
     assert f"task?id={parent.id}" in below.text
