@@ -21,6 +21,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "debouncing": r"[Dd]ebounc\w*",
     "merge by the latest": r"MARKS|superseded?|needs_score|by_latest|put_latest|raise_marks|has_marks",
     "unique keys": r"key_ttl|receipts?|RECEIPTS",
+    "uniqueness": r"unless|UNIQUE|on_conflict|has_unique|conflicts|replacement",
     "headers": r"HEADERS|HAS_HEADERS|new_headers|join_headers|headers_of|has_headers",
     "expiry": r"EXPIRY|HAS_EXPIRY|expires_(?:in|at)|expir(?:y|ies|ed)|retry_for|has_expiry",
     "requests": r"REQUESTS|has_requests|JobRequest|Requested|pause_jobs|resume_jobs|RequestsFull",

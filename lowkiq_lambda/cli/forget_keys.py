@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import jobs_of
-from lowkiq_lambda.operate.acts.forgetting import FORGET_KEYS, forget
+from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.presentation.queues import ForgottenKeys
 
@@ -69,7 +69,7 @@ def forget_keys(
     if reason is None:
         return NOT_APPLIED
     forgotten = forget(named_queue.operate.reader, ids, key or "")
-    note(named_queue.app, named_queue.name, FORGET_KEYS, selected(ids) if ids else "all keys", forgotten, reason)
+    note(named_queue.app, named_queue.name, FORGET_KEYS, selected(ids) if ids else ALL_KEYS, forgotten, reason)
     if json:
         write_json(ForgottenKeys(queue=named_queue.name, forgotten=forgotten))
     else:

@@ -242,3 +242,23 @@ def test_a_dropped_push_leaves_nothing(case: Case) -> None:
 
     assert ("waiting", False) == (dropped.dropped, dropped.repeated)
     assert [("", False), ("", True)] == [(one.dropped, one.repeated) for one in (stored, again)]
+
+
+def test_payloads_that_follow_a_dead_head_are_no_work(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """They go to the morgue chunk by chunk: a push that comes before the last of them is stored, and runs."""
+    case = Case(app, clock, queue_name, max_retry_count=0, dead_head="drop", merge="never", payloads_at_once=1)
+    mortal = Mortal(app)
+    case.notes.then = failing("7")
+    case.worker.push_many([{"id": 7, "payload": "old"} for _ in range(2_500)])
+    settlings: list[str] = []
+    mortal.dies_before = lambda name: name == "settle" and bool(settlings.append(name) or len(settlings) > 1)
+    mortal.drain()
+    case.notes.then = None
+
+    pushed = case.push(unless="waiting")
+    outlive(app, clock, case.worker)
+    app.drain()
+
+    assert ("", ["old", "new"]) == (pushed.dropped, case.ran)
+    assert 1 == app.operate(case.worker).morgue.count()
+    assert {} == left_behind(app, case.worker)

@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
-from lowkiq_lambda.dashboard.api.requests import MOST_IDS, JobIds, QueueAct, ReasonedAct, worker_named
+from lowkiq_lambda.dashboard.api.requests import JobIds, QueueAct, ReasonedAct, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
-from lowkiq_lambda.operate.acts.forgetting import FORGET_KEYS, forget
+from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget
 from lowkiq_lambda.operate.acts.undoing import UndoableAction, undoable_in_all
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.presentation.queues import ForgottenKeys, ForgottenTiming, Paused
@@ -49,12 +49,10 @@ class Deletion(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forget_keys: bool = False
 
 
-class ForgetKeys(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The keys of `ids`, or the one `key` of each, or `all` keys of the queue. More than 100 ids need a `reason`."""
+class ForgetKeys(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All keys of these ids, or the one `key` of each. More than 100 ids need a `reason`."""
 
-    ids: Annotated[tuple[str, ...], Meta(max_length=MOST_IDS)] = ()
-    key: Annotated[str, Meta(max_length=MAX_KEY_BYTES)] = ""
-    all: bool = False
+    key: Annotated[str, Meta(min_length=1, max_length=MAX_KEY_BYTES)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChangedJobs(msgspec.Struct, frozen=True):
@@ -185,11 +183,17 @@ def forget_timing(context: RequestContext, params: QueueAct) -> ForgottenTiming:
 def forget_keys(context: RequestContext, params: ForgetKeys) -> ForgottenKeys:
     """Forget keys of jobs, so that jobs with them can be pushed again. Jobs that wait or run stay."""
     queue = context.app.operate(worker_named(context, params.queue))
-    if bool(params.ids) == params.all or (params.all and params.key):
-        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", "Give ids, with or without a key, or all: one of the two.")
     need_reason(params.reason, len(params.ids))
-    forgotten = forget(queue.reader, params.ids, params.key)
-    activity.note(context, FORGET_KEYS, params.queue, selected(params.ids) if params.ids else "all keys", forgotten)
+    key = "" if isinstance(params.key, msgspec.UnsetType) else params.key
+    forgotten = forget(queue.reader, params.ids, key)
+    activity.note(context, FORGET_KEYS, params.queue, selected(params.ids), forgotten)
+    return ForgottenKeys(queue=params.queue, forgotten=forgotten)
+
+
+def forget_all_keys(context: RequestContext, params: QueueAct) -> ForgottenKeys:
+    """Forget all keys of the queue's jobs. Jobs that wait or run stay."""
+    forgotten = context.app.operate(worker_named(context, params.queue)).forget_all_keys()
+    activity.note(context, FORGET_KEYS, params.queue, ALL_KEYS, forgotten)
     return ForgottenKeys(queue=params.queue, forgotten=forgotten)
 
 

@@ -73,6 +73,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/queue/forget_timing", actions.forget_timing),
     operation("POST", "/queue/forget_keys", actions.forget_keys),
+    operation("POST", "/queue/forget_all_keys", actions.forget_all_keys),
     operation("GET", "/reshard", capacity.state),
     operation("POST", "/queue/reshard", capacity.reshard),
     operation("POST", "/queue/turn_round", capacity.turn_round),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.pages.actions import queue_of
-from lowkiq_lambda.operate.acts.forgetting import FORGET_KEYS
+from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.shards import ShardDetails
 
@@ -84,7 +84,7 @@ def _forget_timing(context: RequestContext, operations: QueueOperations, queue: 
 
 
 def _forget_keys(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
-    activity.note(context, FORGET_KEYS, queue, "all keys", operations.forget_all_keys())
+    activity.note(context, FORGET_KEYS, queue, ALL_KEYS, operations.forget_all_keys())
     return context.redirect(_back(context.form), queue=queue)
 
 

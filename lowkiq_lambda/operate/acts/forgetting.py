@@ -13,7 +13,8 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
 FORGET_KEYS: Final = "forget keys"
-"""The act in the activity."""
+ALL_KEYS: Final = "all keys"
+"""The act in the activity, and its target if it is on the whole queue."""
 AT_ONCE: Final = 1_000
 """Names in one call."""
 
