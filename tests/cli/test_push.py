@@ -106,6 +106,7 @@ def test_all_jobs_of_a_file_are_pushed(shop: ShopOfCommands, tmp_path: Path, mon
     assert (0, "6 jobs are written, 4 of them merged, up to line 7\n", "") == told
     counts = {"repeated": 0, "superseded": 0, "paused": 0, "dropped": 0}
     assert (0, {"written": 1, "merged": 1, **counts, "next": 8}) == (again[0], json.loads(again[1]))
+    assert [*range(5)] == stored(shop, "a")
 
 
 def test_a_file_that_ends_before_its_first_line_to_push_is_a_misuse(shop: ShopOfCommands, tmp_path: Path) -> None:
