@@ -250,8 +250,8 @@ def test_payloads_that_follow_a_dead_head_are_no_work(app: Lowkiq, clock: Manual
     mortal = Mortal(app)
     case.notes.then = failing("7")
     case.worker.push_many([{"id": 7, "payload": "old"} for _ in range(2_500)])
-    settlings: list[str] = []
-    mortal.dies_before = lambda name: name == "settle" and bool(settlings.append(name) or len(settlings) > 1)
+    settlings = iter((False, True))
+    mortal.dies_before = lambda name: name == "settle" and next(settlings)
     mortal.drain()
     case.notes.then = None
 
