@@ -1,6 +1,6 @@
 --! keys rows items
 --! needs in_use
---! gives REF TASK failed_in is_tracked in_parts is_shared each_ref read_row change_rows
+--! gives REF TASK ended_in is_tracked in_parts is_shared each_ref read_row change_rows
 -- The items of tasks. A job that was pushed for a task has a ref, the task (12 bytes) and the item's number (4 bytes):
 -- `refs` has those of an entry under its arrival number, one behind the other, with '*' before them where an equal
 -- payload joined in that is not tracked. `rows` has of each ref the msgpack of `s`, its status; `i`, the id; `k`, the
@@ -9,9 +9,10 @@
 -- it ended or false}, these two in milliseconds after the first; `m`, its course: {milliseconds after that, line, ...}, where a line
 -- is the number of a reason, or the letter of the status that it got, or 'n', and behind it a text; and `o`, how many lines were
 -- left out. A row of an earlier form has no `t`, and its `m` has texts and numbers alone. `items` is the index of these: task, status, number. A ref without a row is one of a task that is forgotten.
-local REF, TASK, AT_ONCE, MOST_LINES, FIRST_LINES = 16, 12, 1000, 49, 9
--- {task = true, ...} of those that want to know of it.
-local failed_in = {}
+local REF, TASK = 16, 12
+local AT_ONCE, MOST_LINES, FIRST_LINES = 1000, 49, 9
+-- {task = true, ...} of those that had items end; and with 'f' behind it of each that had items fail, if it wants to know of that.
+local ended_in = {}
 
 local function is_tracked() return uses('tracking') end
 
@@ -67,7 +68,7 @@ local function change_some(some, status, message, amend)
         left[#left + 1] = task .. row.s .. number
         entered[#entered + 1], entered[#entered + 2] = 0, task .. status .. number
         row.s = status
-        if row.f and (status == 'x' or status == 'f' or status == 'l') then failed_in[task] = true end
+        if row.f and (status == 'x' or status == 'f' or status == 'l') then ended_in[task .. 'f'] = true end
       end
       if amend then amend(row) end
       changed[#changed + 1], changed[#changed + 2] = ref, cmsgpack.pack(row)

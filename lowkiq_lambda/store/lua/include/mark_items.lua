@@ -1,9 +1,8 @@
 --! keys refs
 --! needs items
---! gives ended_in REASON arrivals_of refs_at
+--! gives REASON arrivals_of refs_at
 --! gives mark_kept mark_items
 -- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
-local ended_in = {}
 -- One name for all of them: a function may reach 60 names outside of it.
 local REASON = {
   IN_COMPANY = 1, INTERRUPTED = 2, PROCESS_ENDED = 3, PUT_OFF = 4, KILLED = 5, REQUEUED = 6, BLOCKED = 7, WITH_HEAD = 8,
