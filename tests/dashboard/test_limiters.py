@@ -50,7 +50,9 @@ def test_an_operator_changes_a_limiter_on_its_page(
     stripe.acquire("acct_7", points=40)
 
     assert "stripe rate 100 in 1m 100 0 0" in browser.get(page).words
-    assert "stripe rate 100 in 1m 60 0 0" in browser.get(f"{page}&key=acct_7").words
+    of_account = browser.get(f"{page}&key=acct_7").words
+    assert "stripe rate 100 in 1m 60 0 0" in of_account
+    assert "Left and Waiting are of the key acct_7" in of_account
     assert "erp concurrent 50 held for 30 s 50 0 0" in browser.get(page).words
     of_form = {"queue": worker.queue_name, "name": "stripe", "do": "set"}
     form = browser.get(f"/actions/limiter?{urlencode(of_form)}").text
