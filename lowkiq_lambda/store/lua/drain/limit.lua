@@ -2,8 +2,8 @@
 --! needs spend unspend
 -- One key of a limiter that handlers ask. The kinds: 'rate' lets so many points begin in any `per` seconds, 'leaky' lets
 -- them drip, 'bucket' counts by periods of the clock, 'concurrent' has places that end by themselves.
--- spent   msgpack: `seen`, the latest time; `asked`, points of all tickets; `log` (spend.lua); `tat` and `since`; `slot` and
---         `count`
+-- spent   msgpack: `seen`, the latest time; `asked`, points of all tickets; `log` (spend.lua); `tat` and `since`; `began`,
+--         the period that is counted, and its `count`
 -- places  of 'concurrent': nonce -> when the place ends
 -- line    tickets, by who asked first; comes: ticket -> when it was told to come again
 -- The server's time is between now - doubt and now + doubt, and the caller uses a grant within `slack` seconds or not at
@@ -29,7 +29,7 @@ local earliest, latest = now - doubt, now + doubt + slack
 local is_sound, state = pcall(cmsgpack.unpack, call('GET', spent) or cmsgpack.pack({}))
 -- An unreadable state is treated as fully used.
 if not is_sound or type(state) ~= 'table' then
-  state = {log = {latest, limit}, tat = latest + per, slot = math.floor(latest / per), count = limit}
+  state = {log = {latest, limit}, tat = latest + per, began = latest, count = limit}
 end
 
 local behind = (state.seen or earliest) - earliest
@@ -41,14 +41,14 @@ if behind > 1 then
   local held = call('ZRANGE', places, 0, -1, 'WITHSCORES')
   for i = 1, #held, 2 do call('ZADD', places, tonumber(held[i + 1]) - behind, held[i]) end
   call('DEL', line, comes)
-  state.asked = nil
+  state.asked, state.began = nil, state.began and math.floor(earliest / per) * per
 else
   earliest = math.max(earliest, state.seen or earliest)
 end
 state.seen = earliest
 
 local of = {rate = {}, leaky = {}, bucket = {}, concurrent = {}}
-local cost, log = per / limit, state.log or {}
+local cost, log, period = per / limit, state.log or {}, math.floor(earliest / per)
 
 -- How many points may begin now.
 function of.rate.left() return left_of(log, limit, per, earliest) end
@@ -58,10 +58,10 @@ function of.concurrent.left()
   return limit - call('ZCARD', places)
 end
 function of.bucket.left()
-  local slot = math.floor(earliest / per)
-  if slot > (state.slot or -1) then state.slot, state.count = slot, 0 end
+  -- By its moment, as periods of another length have other numbers.
+  if period * per > (state.began or -1) then state.began, state.count = period * per, 0 end
   -- A grant that may be used in the next period waits for it.
-  return math.floor(latest / per) > state.slot and 0 or limit - state.count
+  return math.floor(latest / per) > period and 0 or limit - state.count
 end
 
 -- Notes them; returns the date of the grant.
@@ -81,10 +81,12 @@ function of.concurrent.take()
 end
 
 function of.rate.give(count) if date > earliest - per then unspend(log, count) end end
--- Points of a time before it had run dry are forgotten already.
-function of.leaky.give(count) if state.since and date >= state.since then state.tat = state.tat - count * cost end end
+-- Points of a time before it had run dry are forgotten already. A date has come back as a text, so it is rounded.
+function of.leaky.give(count)
+  if state.since and date >= state.since - TICK then state.tat = state.tat - count * cost end
+end
 function of.bucket.give(count)
-  if math.floor(date / per) == state.slot then state.count = math.max(0, state.count - count) end
+  if state.began and date >= state.began then state.count = math.max(0, state.count - count) end
 end
 function of.concurrent.give() call('ZREM', places, nonce) end
 
@@ -99,7 +101,7 @@ end
 function of.leaky.free_at(count, ahead) return (state.tat or 0) + (ahead + count) * cost - per end
 function of.bucket.free_at(count, ahead, left)
   local over = math.max(0, ahead + count - math.max(0, left) - 1)
-  return (state.slot + 1 + math.floor(over / limit)) * per
+  return (period + 1 + math.floor(over / limit)) * per
 end
 function of.concurrent.free_at(_, ahead)
   local first = call('ZRANGE', places, 0, 0, 'WITHSCORES')[2]

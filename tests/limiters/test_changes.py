@@ -1,0 +1,56 @@
+"""A limit that is changed while it is in use, a clock that is set back, and points that come back."""
+
+from tests.kit.servers import Server
+from tests.limiters.asking import Limit, LimiterScript
+
+_HOUR = 3600.0
+_BEGINNING = _HOUR * 400_000
+"""Of an hour."""
+
+
+def test_a_longer_period_of_a_bucket_counts_from_the_next_one_on_anew(server: Server, queue_name: str) -> None:
+    """Numbers of minutes are larger than those of hours: what a minute has spent is over with its hour."""
+    by_minute = LimiterScript(server, queue_name, Limit("bucket", 2, 60.0))
+    by_hour = LimiterScript(server, queue_name, Limit("bucket", 2, _HOUR))
+    by_minute(_BEGINNING + 5)
+
+    assert ["OK", _BEGINNING + 6, 0.0, 0.0] == by_hour(_BEGINNING + 6)
+    status, seconds, *_ = by_hour(_BEGINNING + 7)
+    assert ("FULL", _HOUR - 7) == (status, round(seconds))
+    assert ["OK", _BEGINNING + _HOUR, 1.0, 0.0] == by_hour(_BEGINNING + _HOUR)
+
+
+def test_a_shorter_period_of_a_bucket_counts_from_the_next_one_on_anew(server: Server, queue_name: str) -> None:
+    """What the hour has spent is over with its minute."""
+    by_hour = LimiterScript(server, queue_name, Limit("bucket", 2, _HOUR))
+    by_minute = LimiterScript(server, queue_name, Limit("bucket", 2, 60.0))
+    by_hour(_BEGINNING + 5, 2)
+
+    assert ["OK", _BEGINNING + 60, 1.0, 0.0] == by_minute(_BEGINNING + 60)
+
+
+def test_a_bucket_counts_on_after_the_clock_of_its_server_was_set_back(server: Server, queue_name: str) -> None:
+    """The period in which that is seen keeps its count, and the next one begins with none."""
+    asking = LimiterScript(server, queue_name, Limit("bucket", 2, 60.0), measured=True)
+    asking(_BEGINNING + 365 * 24 * _HOUR, 2)
+
+    status, seconds, *_ = asking(_BEGINNING + 5)
+
+    assert ("FULL", 55) == (status, round(seconds))
+    assert ["OK", _BEGINNING + 60, 1.0, 0.0] == asking(_BEGINNING + 60)
+
+
+def test_points_come_back_to_a_leaky_limiter_whatever_the_fraction_of_their_date_is(
+    server: Server, queue_name: str
+) -> None:
+    """The date of a grant is a rounded text."""
+    free = set()
+    for step in range(20):
+        asking = LimiterScript(server, f"{queue_name}-{step}", Limit("leaky", 10, 10.0))
+        now, doubt = _BEGINNING + step / 7, 0.001 + step / 7e5
+        _, date, *_ = asking(now, 10, doubt=doubt)
+
+        asking(now, 10, op="give", date=date, doubt=doubt)
+        free.add(asking(now + 1, op="look")[2])
+
+    assert {10.0} == free
