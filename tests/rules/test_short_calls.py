@@ -82,6 +82,28 @@ def test_no_script_runs_thousands_of_commands(
     assert commands <= MOST_COMMANDS
 
 
+@pytest.mark.parametrize("waiting", [1, 2, 10])
+@pytest.mark.parametrize("fields", [{"on_conflict": "replace"}, {"unless": "busy"}])
+def test_ids_with_work_keep_no_server_long(
+    own_server: Server, clock: ManualClock, queue_name: str, fields: dict[str, Any], waiting: int
+) -> None:
+    """A thousand jobs of a call that replace what waits, or are dropped, with payloads that expire."""
+    app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
+    worker = declare(app, queue_name, Notes(), shards_count=1, merge="never")
+    for payload in range(waiting):
+        worker.push_many([{"id": number, "payload": payload, "expires_in": 60.0} for number in range(MANY)])
+
+    with Monitor(own_server) as monitor:
+        pushed = worker.push_many([{"id": number, "payload": "new", **fields} for number in range(MANY)])
+        commands = most_commands(monitor)
+
+    assert commands <= MOST_COMMANDS
+    dropped = "waiting" if "unless" in fields else ""
+    assert {dropped} == {one.dropped for one in pushed}
+    jobs = app.operate(worker).waiting.list(limit=10)
+    assert {1 if not dropped else waiting} == {len(job.payloads) for job in jobs}
+
+
 def test_ids_whose_records_overflow_at_once_keep_no_server_long(
     own_server: Server, clock: ManualClock, queue_name: str
 ) -> None:

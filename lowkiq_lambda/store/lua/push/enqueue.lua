@@ -153,9 +153,9 @@ for i = 1, count do
 end
 
 -- Too many that cost much: the caller sends fewer at a time.
+if has_unique and conflicts.are_dear(count) then return {'DEAR', math.ceil(count / 2)} end
 if #joining > MOST_JOINING then return {'DEAR', MOST_JOINING} end
 if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR', MOST_DEAR} end
-if has_unique and conflicts.are_dear() then return {'DEAR', math.ceil(count / 2)} end
 if has_bounded and written > 0 then
   local room, waiting = room_left()
   if written / 2 > room then return room > 0 and {'DEAR', room} or {'OVERFULL', waiting} end
