@@ -13,6 +13,7 @@ from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind
 from tests.kit.servers import Server
+from tests.kit.servers.monitor import Monitor
 from tests.kit.workers import declare
 
 
@@ -224,6 +225,20 @@ def test_u6_all_keys_of_ids_are_forgotten(app: Lowkiq, queue_name: str) -> None:
     again = worker.push_many([{"id": id_, "key": f"k{n}"} for id_ in range(4) for n in range(2)])
     assert 601 == forgotten
     assert [True, True, False, False, False, False, True, False] == [one.repeated for one in again]
+
+
+def test_the_keys_of_many_ids_are_forgotten_in_several_calls(own_server: Server, queue_name: str) -> None:
+    """Managed Valkey refuses a call with more than 3,999 arguments."""
+    app = Lowkiq(Config(redis_url=own_server.url))
+    worker = declare(app, queue_name, Notes(), shards_count=1)
+    worker.push_many([{"id": id_, "key": "k"} for id_ in range(4_500)])
+
+    with Monitor(own_server) as monitor:
+        forgotten = app.operate(worker).forget_keys(ids=range(4_500))
+        longest = max(asked.size for asked in monitor.heard() if not asked.by_script)
+
+    assert 4_500 == forgotten
+    assert longest < 3_999
 
 
 def test_u6_all_keys_of_a_queue_are_forgotten(app: Lowkiq, queue_name: str) -> None:

@@ -44,15 +44,18 @@ def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> in
 
 def forget_keys_of(reader: ShardReader, ids: Iterable[object]) -> int:
     """Forget all keys of these ids; how many were remembered. Raises JobError, BackendError."""
-    forgotten = 0
-    for shard, listed in by_shard(id_texts(ids), reader.shards).items():
-        digests, cursor = [id_digest(job_id) for job_id in listed], b"0"
-        while True:
-            reply = _call(reader, "forget_keys", shard.using((RECEIPTS,)), [cursor, *digests])
-            forgotten += reply.forgotten
-            cursor = reply.cursor
-            if cursor == b"0":
-                break
+    return sum(
+        _forget_of(reader, shard.using((RECEIPTS,)), [id_digest(job_id) for job_id in listed[start : start + AT_ONCE]])
+        for shard, listed in by_shard(id_texts(ids), reader.shards).items()
+        for start in range(0, len(listed), AT_ONCE)
+    )
+
+
+def _forget_of(reader: ShardReader, shard: ShardRef, digests: Sequence[Argument]) -> int:
+    forgotten, cursor = 0, b""
+    while cursor != b"0":
+        reply = _call(reader, "forget_keys", shard, [cursor or b"0", *digests])
+        forgotten, cursor = forgotten + reply.forgotten, reply.cursor
     return forgotten
 
 
