@@ -105,3 +105,19 @@ def test_the_api_tells_and_sets_limiters(app: Lowkiq, worker: Any, robots: dict[
     assert [404, 400, 400, 403] == [answer.status for answer in answers]
     metrics = robot.get("/metrics").text
     assert 'lowkiq_limiter_put_off_total{limiter="stripe"} 1' in metrics
+
+
+def test_any_key_that_a_limiter_takes_is_shown(
+    app: Lowkiq, worker: Any, browser: Browser, robots: dict[str, Browser]
+) -> None:
+    """Keys have up to 200 bytes. A longer one is refused: no other key is shown in its place."""
+    longest, page = "a" * 200, f"/limits?{urlencode({'queue': worker.queue_name})}"
+    app.limiter("stripe", Rate(3, per=60)).acquire(longest, points=2)
+
+    assert "stripe rate 3 in 1m 1 0 0" in browser.get(f"{page}&key={longest}").words
+    (told,) = robots["reader"].get(f"/api/v1/limiters?key={longest}").json["limiters"]
+    assert (longest, 1) == (told["key"], told["left"])
+    for too_long in (f"{longest}a", "é" * 101):
+        refused = [browser.get(f"{page}&{urlencode({'key': too_long})}")]
+        refused.append(robots["reader"].get(f"/api/v1/limiters?{urlencode({'key': too_long})}"))
+        assert [400, 400] == [answer.status for answer in refused]

@@ -45,7 +45,7 @@ class LimitsParams(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class LimiterParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The key of limiters."""
 
-    key: Annotated[str, Meta(max_length=50, description="The key whose use is read. Default: the empty one.")] = ""
+    key: Annotated[str, Meta(max_length=200, description="The key whose use is read. Default: the empty one.")] = ""
 
 
 class LimiterAct(ReasonedAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +103,10 @@ def reset(context: RequestContext, params: QueueAct) -> LimitsResponse:
 def limiters(context: RequestContext, params: LimiterParams) -> LimitersResponse:
     """Get the limiters that handlers ask, each with the use of one key."""
     declared = context.app.operate.limiters()
-    return LimitersResponse(limiters=[limiter_response(limiter.explain(params.key)) for limiter in declared])
+    try:
+        return LimitersResponse(limiters=[limiter_response(limiter.explain(params.key)) for limiter in declared])
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{error}") from error
 
 
 def set_limiter(context: RequestContext, params: SetLimiter) -> LimiterResponse:

@@ -17,8 +17,6 @@ from lowkiq_lambda.operate.presentation.limits import limiter_response
 from lowkiq_lambda.views.limits import LimitsView
 
 _FIELDS: Final = ("permits", "ids", "per")
-_LONGEST_KEY: Final = 50
-"""Characters of the key of a limiter: as many bytes as any has."""
 _LONGEST: Final = 100
 """Characters of a refused field that the form shows again."""
 
@@ -28,14 +26,19 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
+    key = context.query.get("key", "")
+    try:
+        limiters = [limiter_response(limiter.explain(key)) for limiter in context.app.operate.limiters()]
+    except ValueError as error:
+        return context.refuse(400, str(error))
     return context.render(
         "limits_live.html" if context.is_partial else "limits.html",
         queue=worker.queue_name,
         limits=context.app.operate(worker).limits.explain(),
         shards=context.app.operate(worker).shards(),
         weight=worker.weight,
-        key=(key := context.query.get("key", "")[:_LONGEST_KEY]),
-        limiters=[limiter_response(limiter.explain(key)) for limiter in context.app.operate.limiters()],
+        key=key,
+        limiters=limiters,
     )
 
 
