@@ -17,6 +17,9 @@ NEVER_FAILED: Final = -1.0
 MAX_EXACT: Final = 2**53
 """Scores and times are doubles: integers are exact up to here."""
 
+ALWAYS: Final = "always"
+"""In place of `unless`, of jobs of the library's own: stored whatever `unique` their worker has. Private."""
+
 
 class Fields:
     """A value whose fields are read as those of a mapping too: `dict(value)`, and what encodes JSON, know it then."""

@@ -10,6 +10,7 @@ import msgspec
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import (
+    ALWAYS,
     MAX_EXACT,
     ItemRef,
     digest,
@@ -131,7 +132,8 @@ class Checker(msgspec.Struct, frozen=True):
             expires_at = _expiry_of(job, at, self.now(), self.expires_in)
             features.add(EXPIRY)
             flags, extras = flags | HAS_EXPIRY, extras + expiry(expires_at)
-        if self.unique is not None or "unless" in job or "on_conflict" in job:
+        has_terms = self.unique is not None or "unless" in job or "on_conflict" in job
+        if has_terms and job.get("unless") != ALWAYS:
             features.add(UNIQUE)
             flags, extras = flags | HAS_MORE, extras + self._unless(job)
         return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at, expires_at)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.errors import LowkiqError, NoSuchTask
+from lowkiq_lambda.jobs.job import ALWAYS
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.places import Places
@@ -103,7 +104,8 @@ class Completion:
             return
         worker = self._core.queues[callback.queue_name].worker
         load = self._core.config.load_payload or load_json
-        job = {"id": stored.id, "payload": load(b64decode(callback.payload))}
+        # The callbacks of a task have one id: with `unique` of their worker the later ones would be dropped.
+        job = {"id": stored.id, "payload": load(b64decode(callback.payload)), "unless": ALWAYS}
         self._core.pushes.push_or_raise(worker, [{**job, "key": f"task:{stored.id}{end}", "key_ttl": RECEIPT_TTL}])
 
     def _fail(self, stored: Stored) -> Stored:

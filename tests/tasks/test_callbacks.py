@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda import Batch, DeclarationError, JobError, Lowkiq, Rejected, Worker
+from lowkiq_lambda import Batch, DeclarationError, JobError, Lowkiq, Rejected, Unique, Worker
 from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.testing import ManualClock
@@ -38,6 +38,21 @@ def test_a_task_whose_items_all_end_well_succeeds(
     progress = task.progress()
     assert ["complete", "success"] == payloads(told)
     assert (None, True) == (progress.failed_at, (progress.succeeded_at or 0.0) >= (progress.completed_at or 1.0))
+
+
+@pytest.mark.parametrize("unique", [Unique("busy"), Unique(on_conflict="replace"), Unique(on_conflict="raise")])
+def test_a_worker_whose_pushes_are_unique_gets_each_callback(
+    app: Lowkiq, queue_name: str, told: Notes, unique: Unique
+) -> None:
+    """All callbacks of a task have its id: the one that waits drops no other, and is replaced by none."""
+    callback = declare(app, f"{queue_name}-unique", told, unique=unique)
+    worker = declare(app, queue_name, Notes())
+    with with_callbacks(app, callback) as task:
+        task.push_many(worker, jobs_of("ab"))
+
+    app.drain()
+
+    assert ["complete", "success"] == payloads(told)
 
 
 def test_a_task_without_items_succeeds(app: Lowkiq, told: Notes, callback: type[Worker]) -> None:
