@@ -54,3 +54,15 @@ def test_points_come_back_to_a_leaky_limiter_whatever_the_fraction_of_their_date
         free.add(asking(now + 1, op="look")[2])
 
     assert {10.0} == free
+
+
+def test_a_process_that_knows_the_time_badly_makes_no_clock_go_back(server: Server, queue_name: str) -> None:
+    """A slow answer leaves seconds of doubt, also in a time that was measured for the call; the window stays full."""
+    asking = LimiterScript(server, queue_name, Limit("rate", 10, 10.0), measured=True)
+    asking(_BEGINNING, 10)
+    asking(_BEGINNING, who="queue/1")
+
+    asking(_BEGINNING + 0.1, doubt=1.5)
+
+    status, *_, waiting = asking(_BEGINNING + 9.9)
+    assert ("FULL", 1.0) == (status, waiting)

@@ -32,9 +32,11 @@ if not is_sound or type(state) ~= 'table' then
   state = {log = {latest, limit}, tat = latest + per, began = latest, count = limit}
 end
 
-local behind = (state.seen or earliest) - earliest
+local seen = state.seen or earliest
+if seen - earliest > 1 and ARGV[3] ~= '1' then return {'SKEW', string.format('%.6f', seen)} end
+-- Of a caller that knows the time badly, its latest possible one says so too.
+local behind = seen - now - doubt
 if behind > 1 then
-  if ARGV[3] ~= '1' then return {'SKEW', string.format('%.6f', state.seen)} end
   -- The server's clock was set back: times go back with it, and jobs that come at their moments line up anew.
   for i = 1, #(state.log or {}), 2 do state.log[i] = state.log[i] - behind end
   state.tat, state.since = state.tat and state.tat - behind, state.since and state.since - behind
@@ -43,7 +45,7 @@ if behind > 1 then
   call('DEL', line, comes)
   state.asked, state.began = nil, state.began and math.floor(earliest / per) * per
 else
-  earliest = math.max(earliest, state.seen or earliest)
+  earliest = math.max(earliest, seen)
 end
 state.seen = earliest
 
