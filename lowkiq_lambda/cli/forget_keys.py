@@ -59,6 +59,8 @@ def forget_keys(
     json: Annotated[bool, flag("Write queue and forgotten as JSON.")] = False,
 ) -> int:
     """Forget; the exit code."""
+    if key == "":
+        raise ConfigError("--key is empty: leave it out to forget all keys of these ids.")
     if bool(ids) == all_ or (all_ and key is not None):
         raise ConfigError("Give ids, with or without --key, or --all: one of the two.")
     named_queue = queue_of(app_of(act.app), queue)

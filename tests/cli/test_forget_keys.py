@@ -62,6 +62,16 @@ def test_it_is_told_whose_keys(shop: ShopOfCommands, words: list[str]) -> None:
     assert (2, True) == (code, "Give ids, with or without --key, or --all" in told)
 
 
+def test_an_empty_key_does_not_mean_all(shop: ShopOfCommands) -> None:
+    """A script whose variable is empty forgets nothing."""
+    keyed(shop)
+
+    code, _, told = shop.run("forget-keys", shop.queue, "a", "--key", "", "--yes")
+
+    assert (2, True) == (code, "--key is empty" in told)
+    assert [True] * 4 == known(shop)
+
+
 @pytest.mark.parametrize("command", ["delete", "cancel"])
 def test_jobs_go_with_their_keys(shop: ShopOfCommands, type_in: Type, command: str) -> None:
     """If the command says so, and the answer is yes."""
