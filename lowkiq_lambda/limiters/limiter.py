@@ -35,6 +35,8 @@ class Limiter:
         """As code declares it."""
         self._core = core
         self._strict = strict
+        # What was set for a limit of one kind means nothing for a limit of another one under its name.
+        self._set_as = f"{kind_of(limit)}:{name}"
 
     def acquire(self, key: str = "", points: int = 1, wait: float = 0.0, *, id: str | None = None) -> Grant:
         """Take points, or a place.
@@ -91,17 +93,17 @@ class Limiter:
         check_limit(limit)
         if type(limit) is not type(self.limit):
             raise DeclarationError(f"The limiter {self.name!r} is a {type(self.limit).__name__}, not {limit!r}.")
-        self.calls.set(self.name, numbers_of(limit))
+        self.calls.set(self._set_as, numbers_of(limit))
 
     def reset(self) -> None:
         """From now on the limit of the code counts again. Raises BackendError."""
-        self.calls.set(self.name, None)
+        self.calls.set(self._set_as, None)
 
     def explain(self, key: str = "") -> LimiterView:
         """The limit that counts, and how much of it is left for a key. Raises BackendError."""
         check_name("key", key)
         look = self.calls.change(self.name, key, self.numbers, "look", Asked(1))
-        override = self.calls.set_for(self.name)
+        override = self.calls.set_for(self._set_as)
         return LimiterView(
             name=self.name,
             key=key,
@@ -120,7 +122,7 @@ class Limiter:
     @property
     def numbers(self) -> LimitNumbers:
         """The limit that counts now; private. Raises BackendError."""
-        most, seconds = self.calls.set_for(self.name) or numbers_of(self.limit)
+        most, seconds = self.calls.set_for(self._set_as) or numbers_of(self.limit)
         return LimitNumbers(kind_of(self.limit), most, seconds)
 
     @property

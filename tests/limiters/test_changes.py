@@ -1,5 +1,7 @@
 """A limit that is changed while it is in use, a clock that is set back, and points that come back."""
 
+from lowkiq_lambda import Concurrent, Rate
+from tests.kit.apps import MakeApp
 from tests.kit.servers import Server
 from tests.limiters.asking import Limit, LimiterScript
 
@@ -66,3 +68,19 @@ def test_a_process_that_knows_the_time_badly_makes_no_clock_go_back(server: Serv
 
     status, *_, waiting = asking(_BEGINNING + 9.9)
     assert ("FULL", 1.0) == (status, waiting)
+
+
+def test_what_was_set_for_a_limit_of_one_kind_is_not_for_one_of_another(make_app: MakeApp, queue_name: str) -> None:
+    """Before a deploy and after it, or side by side: a rate of half a second is no time for a place to be held."""
+    before = make_app().limiter(queue_name, Rate(100, per=1))
+    before.set(Rate(100_001, per=0.5))
+    after = make_app().limiter(queue_name, Concurrent(2, hold=30))
+
+    assert [(False, Concurrent(2, hold=30)), (True, Rate(100_001, per=0.5))] == [
+        (view.is_set, view.limit) for view in (after.explain(), before.explain())
+    ]
+    after.set(Concurrent(1, hold=9))
+    before.reset()
+    assert [(True, Concurrent(1, hold=9)), (False, Rate(100, per=1))] == [
+        (view.is_set, view.limit) for view in (after.explain(), before.explain())
+    ]

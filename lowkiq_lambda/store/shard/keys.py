@@ -334,7 +334,7 @@ def releases_key(prefix: str = PREFIX) -> str:
 
 
 def limiters_key(name: str, prefix: str = PREFIX) -> str:
-    """A key of all limiters: `set` has limits that operators set, `put_off` counts refusals, each by limiter."""
+    """A key of all limiters: `set` has limits of operators by kind and limiter, `put_off` counts refusals."""
     return f"{prefix}:{{limiters}}:{name}"
 
 

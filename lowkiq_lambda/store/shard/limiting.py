@@ -121,7 +121,7 @@ class LimiterCalls:
         return _granted(reply)
 
     def set_for(self, name: str) -> tuple[int, float] | None:
-        """The numbers that an operator set in place of the code's, as of the last second."""
+        """The numbers that an operator set in place of the code's, as of the last second; by kind and name."""
         now = self.clock.monotonic()
         read_at, numbers = self._set.get(name, (-LOOK_EVERY, None))
         if name not in self._set or now - read_at >= LOOK_EVERY:
