@@ -13,7 +13,6 @@ from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import jobs_of
-from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.presentation.queues import ForgottenKeys
 
@@ -70,6 +69,8 @@ def forget_keys(
     reason = act.reason_if_agreed(question, len(ids), json=json)
     if reason is None:
         return NOT_APPLIED
+    from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget  # noqa: PLC0415 - see cli/catalog.py
+
     forgotten = forget(named_queue.operate.reader, ids, key or "")
     note(named_queue.app, named_queue.name, FORGET_KEYS, selected(ids) if ids else ALL_KEYS, forgotten, reason)
     if json:

@@ -22,7 +22,7 @@ def test_fastapi_writes_what_became_of_jobs(app: Lowkiq, clock: ManualClock, que
     (dead,) = jsonable_encoder(app.operate(worker).morgue.fetch(["a"]))
 
     told = {"id": "a", "shard": 0, "merged": False, "due_at": clock.time(), "repeated": False}
-    assert [{**told, "buffered": False, "superseded": False, "paused": False}] == pushed
+    assert [{**told, "buffered": False, "superseded": False, "paused": False, "dropped": ""}] == pushed
     assert ("a", [[{"status": "paid"}, 2.0]]) == (waiting["id"], waiting["payloads"])
     assert ("17", ["17"]) == (dead["error"], [failure["error"] for failure in dead["failures"]])
 

@@ -8,6 +8,7 @@ import pytest
 from lowkiq_lambda.store.shard.chunks import (
     HAS_EXPIRY,
     HAS_HEADERS,
+    HAS_MORE,
     HAS_PERFORM_IN,
     HAS_RECEIPT,
     HAS_REF,
@@ -44,5 +45,6 @@ def test_both_sides_have_the_same_bits() -> None:
         "HAS_HEADERS": HAS_HEADERS,
         "HAS_EXPIRY": HAS_EXPIRY,
         "IS_DEFAULT": IS_DEFAULT,
+        "HAS_MORE": HAS_MORE,
     } == bits
     assert all(bit.bit_count() == 1 for bit in bits.values())
