@@ -69,7 +69,7 @@ def forget_keys(
     reason = act.reason_if_agreed(question, len(ids), json=json)
     if reason is None:
         return NOT_APPLIED
-    from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget  # noqa: PLC0415 - see cli/catalog.py
+    from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget
 
     forgotten = forget(named_queue.operate.reader, ids, key or "")
     note(named_queue.app, named_queue.name, FORGET_KEYS, selected(ids) if ids else ALL_KEYS, forgotten, reason)
