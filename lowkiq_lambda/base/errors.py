@@ -51,7 +51,8 @@ class TaskClosed(LowkiqError):
 class SplitInterrupted(LowkiqError):
     """`task.split` broke off, for the error in its cause: call it again with `skip=error.rows_done`.
 
-    Some rows behind these may have been pushed.
+    Some rows behind these may have been pushed. With a Conflict in its cause, `rows_done` counts the jobs of that call,
+    also those that were dropped: they are items that are `merged`.
     """
 
     def __init__(self, message: str | None = None, *, rows_done: int = 0) -> None:

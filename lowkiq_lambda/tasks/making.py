@@ -1,10 +1,11 @@
 """Makes tasks: checks what code gives, and writes the record of a new one."""
 
 from base64 import b64encode
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-from lowkiq_lambda.base.errors import DeclarationError, JobError, TaskClosed
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, NoSuchTask, TaskClosed
 from lowkiq_lambda.declare.worker import AnyWorker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.store.shard.codec import dump_json
@@ -62,9 +63,14 @@ def make(
         record = record if "keep_params" in options else record.changed(keep_params=above.keep_params)
     task_id = new_id()
     # Before its parent knows of it: a record that nobody knows of is forgotten, and keeps nobody waiting.
-    operations.records.add(task_id, record)
+    stored = operations.records.add(task_id, record)
     if parent is not None:
-        operations.adopt(parent, task_id)
+        try:
+            operations.adopt(parent, task_id)
+        except (NoSuchTask, TaskClosed):
+            with suppress(BackendError):
+                operations.records.swap(stored, None)
+            raise
     core.connections.has_made_task = True
     return task_id
 

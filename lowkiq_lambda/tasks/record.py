@@ -21,6 +21,8 @@ MOST_ITEMS: Final = 2**32 - 1
 
 ABANDONED_IN: Final = 30 * 86_400.0
 """Seconds for which a task that never completes is kept after its last push."""
+COMPLETE: Final = 10**12
+"""Beyond all Unix seconds: complete tasks that may succeed yet are in `open_tasks` by this and their last look."""
 
 
 class Callback(NamedTuple):
@@ -280,8 +282,11 @@ class TaskRecords:
         return stored
 
     def look(self, most: int) -> tuple[list[Stored], list[Stored]]:
-        """The open tasks whose last look, noted now, was longest ago; and tasks that are to be forgotten."""
-        reply = LookReply.of(self._call("look_at_tasks", [most]))
+        """Those whose last look, noted now, was longest ago; and tasks that are to be forgotten.
+
+        They are open tasks, and behind them as many complete ones that may succeed yet.
+        """
+        reply = LookReply.of(self._call("look_at_tasks", [most, COMPLETE]))
         return [*_readable(reply.open)], [*_readable(reply.over)]
 
     def page(self, after: tuple[str, str] | None, limit: int) -> list[ListedTask]:
@@ -294,9 +299,11 @@ class TaskRecords:
 
     def _swap(self, stored: Stored, text: bytes, record: TaskRecord | None) -> bytes | None:
         """None if it was replaced; else the record that is there."""
-        is_open = "1" if record is not None and (not record.is_over or record.awaits_success) else ""
+        least: Argument = ""
+        if record is not None and (not record.is_over or record.awaits_success):
+            least = COMPLETE if record.is_over else 0
         expires_at = "" if record is None else repr(record.expires_at)
-        reply = SwapReply.of(self._call("swap_task", [stored.id, stored.text, text, is_open, expires_at]))
+        reply = SwapReply.of(self._call("swap_task", [stored.id, stored.text, text, least, expires_at]))
         return None if reply.status == b"OK" else reply.record
 
     def _call(self, name: str, args: Sequence[Argument]) -> Reply:
@@ -304,8 +311,8 @@ class TaskRecords:
 
 
 def open_tasks_call(prefix: str, most: int) -> ScriptCall:
-    """The call for open tasks, so many of them; `prefix`: of the app's keys."""
-    return script("open_tasks", (TASK_SLOT,)), TasksRef(prefix), [most]
+    """The call for tasks that are not complete, so many of them; `prefix`: of the app's keys."""
+    return script("open_tasks", (TASK_SLOT,)), TasksRef(prefix), [most, COMPLETE]
 
 
 def open_tasks_in(reply: Reply) -> tuple[int, list[Stored]]:

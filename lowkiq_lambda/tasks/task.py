@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
 
 from msgspec import UNSET
 
-from lowkiq_lambda.base.errors import BackendError, JobError, LowkiqError, SplitInterrupted
+from lowkiq_lambda.base.errors import BackendError, Conflict, JobError, LowkiqError, SplitInterrupted
 from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, one_job, worker_of
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.push.pushes import raise_conflicts
@@ -142,6 +142,8 @@ class Task:
             try:
                 self.push_many(worker, jobs)
             except LowkiqError as error:
+                # All of its jobs but those that were dropped are written.
+                done += len(chunk) if isinstance(error, Conflict) else 0
                 if done == skip and not isinstance(error, BackendError):
                     raise
                 raise SplitInterrupted(f"{done:,} rows are pushed: {error}", rows_done=done) from error

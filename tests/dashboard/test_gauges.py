@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Lowkiq, Rate
+from lowkiq_lambda import Lowkiq, Rate, Rejected
 from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.operate.gauges import MOST_TASKS, read_gauges
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import FailingHandler
+from tests.kit.handlers import FailingHandler, Notes, raising
 from tests.kit.workers import declare
 
 
@@ -50,10 +50,12 @@ def test_entries_are_told_with_the_time_that_nobody_decided(app: Lowkiq, worker:
 
 def test_items_of_open_tasks_are_told_by_status(app: Lowkiq, worker: Any) -> None:
     """Of all of them together, while they are few enough to count; a task that is complete is not open."""
-    over = app.task("over")
-    over.push_many(worker, [{"id": "x"}])
-    over.close()
-    app.drain()
+    failing = declare(app, f"{worker.queue_name}-failing", Notes(raising(Rejected("no"))))
+    # The second one may succeed yet.
+    for over, target in ((app.task("over"), worker), (app.task("failed", on_success=(worker, None)), failing)):
+        over.push_many(target, [{"id": "x"}])
+        over.close()
+        app.drain()
     for name in ("one", "two"):
         app.task(name).push_many(worker, [{"id": f"{name}-{n}"} for n in range(3)])
     app.drain()

@@ -121,6 +121,52 @@ def test_of_many_messages_the_first_ten_and_the_last_forty_stay(
     assert [*map(str, range(21, 60)), "broken"] == [text.splitlines()[0] for text in texts[10:]]
 
 
+def test_what_goes_on_later_many_times_keeps_its_first_failure(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """A run that ends as the one before is told in its place, with its own times; each failure is told."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes)
+    task = app.task("export")
+    task.push(worker, "a")
+    for run in range(62):
+        app.drain()
+        clock.advance(60.0)
+        notes.then = raising(Later(60)) if run < 60 else raising()
+
+    item = item_of(task)
+
+    runs = [
+        ("working", -62.0),
+        ("retried", -62.0),
+        ("working", -2.0),
+        ("later", -2.0),
+        ("working", -1.0),
+        ("retried", -1.0),
+    ]
+    assert [("enqueued", -62.0), *runs] == [
+        (one.kind, ((one.at or 0.0) - clock.time()) / 60.0) for one in item.messages
+    ]
+    assert 0 == item.messages_left_out
+
+
+def test_a_note_of_the_same_text_is_told_with_its_last_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Another text between two stays between them."""
+
+    def handler(batch: Batch) -> None:
+        for text in ("one", "two", "one"):
+            for _ in range(3):
+                clock.advance(1.0)
+                batch.note("a", text)
+
+    worker = declare(app, queue_name, handler)
+    task = app.task("export")
+    task.push(worker, "a")
+    app.drain()
+
+    assert ["one", "two", "one"] == [one.text for one in item_of(task).messages if one.kind == "note"]
+
+
 @pytest.mark.parametrize("size", [10, 1_024, 1_025, 5_000])
 def test_a26_params_are_the_payload_up_to_a_kibibyte(app: Lowkiq, queue_name: str, size: int) -> None:
     """Of a longer one the first KiB, cut between letters, and its length; without the option nothing."""

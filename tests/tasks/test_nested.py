@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq, Rejected, SplitInterrupted, TaskClosed, Worker
+from lowkiq_lambda import Batch, Conflict, Lowkiq, Rejected, SplitInterrupted, TaskClosed, Unique, Worker
 from lowkiq_lambda.base.errors import BackendUnavailable, PushInterrupted
 from lowkiq_lambda.tasks.task import Split, Task
 from lowkiq_lambda.testing import ManualClock
@@ -274,6 +274,16 @@ def test_a_process_that_dies_while_it_makes_a_task_below_keeps_nobody_waiting_fo
         assert ends.count("complete") == 1
 
 
+def test_a_task_below_that_its_parent_refuses_leaves_nothing(app: Lowkiq) -> None:
+    """Its record was written before."""
+    parent = app.task("parent")
+    parent.close()
+    with pytest.raises(TaskClosed):
+        parent.task("child")
+
+    assert ["parent"] == [one.name for one in app.tasks.list().tasks]
+
+
 def test_a_parent_waits_for_a_task_below_longer_than_it_would_be_kept(
     app: Lowkiq, clock: ManualClock, queue_name: str, told: Notes, made: Callable[..., Task]
 ) -> None:
@@ -354,6 +364,23 @@ def test_a_split_that_broke_off_goes_on(app: Lowkiq, queue_name: str, monkeypatc
     for size, skip in ((0, 0), (2, 1), (1, -1)):
         with pytest.raises(ValueError, match=r"size|skip"):
             task.split(worker, [1], id="rows", size=size, skip=skip)
+
+
+@pytest.mark.parametrize("taken", ["rows:0001", "rows:1002"])
+def test_a_split_with_conflicts_counts_the_rows_that_it_has_written(app: Lowkiq, queue_name: str, taken: str) -> None:
+    """Those of the push that raised, too: what goes on behind them pushes none twice."""
+    worker = declare(app, queue_name, Notes(), unique=Unique(on_conflict="raise"))
+    worker.push(taken)
+    task = app.task("import")
+    with pytest.raises(SplitInterrupted, match="rows are pushed") as interrupted:
+        task.split(worker, range(1_003), id="rows")
+    error = interrupted.value
+    rest = task.split(worker, range(1_003), id="rows", skip=error.rows_done)
+
+    assert isinstance(error.__cause__, Conflict)
+    assert 1_003 == error.rows_done + rest.rows
+    assert (1_003, 1) == (task.progress().total, task.progress().counts["merged"])
+    assert 1_003 == app.operate(worker).waiting.count()
 
 
 def test_a_split_whose_first_push_is_refused_raises_that(app: Lowkiq, queue_name: str) -> None:

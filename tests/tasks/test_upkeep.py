@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, NoSuchTask, TaskClosed, Worker
+from lowkiq_lambda import Config, Lowkiq, NoSuchTask, Rejected, TaskClosed, Worker
 from lowkiq_lambda.aws.duty_task import look_after_tasks
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.aws.ticking import tasks_of
@@ -19,7 +19,7 @@ from lowkiq_lambda.tasks.record import Stored
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.duties import Noted
-from tests.kit.handlers import Notes
+from tests.kit.handlers import Notes, raising
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
@@ -84,6 +84,35 @@ def test_each_of_many_tasks_has_its_turn(app: Lowkiq, clock: ManualClock, monkey
 
     assert [*"abcde"] == sorted(looked[:5])
     assert 6 == len(looked)
+
+
+def test_complete_tasks_that_may_succeed_take_no_turn_of_open_ones(
+    app: Lowkiq, clock: ManualClock, queue_name: str, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have as many turns of their own, behind the open ones."""
+    monkeypatch.setattr("lowkiq_lambda.tasks.upkeep.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("lowkiq_lambda.tasks.upkeep.randint", max)
+    worker = declare(app, queue_name, Notes(raising(Rejected("no"))))
+    for name in "abcde":
+        with app.task(name, on_success=(callback, None)) as task:
+            task.push(worker, name)
+    app.drain()
+    for name in "vwxyz":
+        app.task(name)
+    looked: list[str] = []
+    look = app.tasks._operations.look
+
+    def noting(stored: Stored) -> Stored:
+        looked.append(stored.record.name)
+        return look(stored)
+
+    monkeypatch.setattr(app.tasks._operations, "look", noting)
+    for _ in range(3):
+        clock.advance(60.0)
+        app.tasks.upkeep(enough)
+
+    assert [*"abcdevwxyz"] == sorted({*looked})
+    assert [True, True, False, False] * 3 == [name in "vwxyz" for name in looked]
 
 
 def test_a_completed_task_is_forgotten_after_a_week(

@@ -1,16 +1,16 @@
 --! keys rows items
 --! needs in_use
---! gives REF TASK ended_in is_tracked in_parts is_shared each_ref read_row change_rows
+--! gives REF TASK PUT_OFF ended_in is_tracked in_parts is_shared each_ref read_row change_rows
 -- The items of tasks. A job that was pushed for a task has a ref, the task (12 bytes) and the item's number (4 bytes):
 -- `refs` has those of an entry under its arrival number, one behind the other, with '*' before them where an equal
 -- payload joined in that is not tracked. `rows` has of each ref the msgpack of `s`, its status; `i`, the id; `k`, the
 -- label; `n`, how often it came to an end of its own; `w`, the first ref of the entry that it went into; `p`, its params, as
 -- the push sent them; `f`, true where its task wants to know of a failure; `t`, {when it was pushed, when it began or false, when
 -- it ended or false}, these two in milliseconds after the first; `m`, its course: {milliseconds after that, line, ...}, where a line
--- is the number of a reason, or the letter of the status that it got, or 'n', and behind it a text; and `o`, how many lines were
--- left out. A row of an earlier form has no `t`, and its `m` has texts and numbers alone. `items` is the index of these: task, status, number. A ref without a row is one of a task that is forgotten.
+-- is the number of a reason, or the letter of the status that it got, or 'n', and behind it a text, with its newest
+-- time if it comes many times in turn; and `o`, how many other lines were left out. A row of an earlier form has no `t`, and its `m` has texts and numbers alone. `items` is the index of these: task, status, number. A ref without a row is one of a task that is forgotten.
 local REF, TASK = 16, 12
-local AT_ONCE, MOST_LINES, FIRST_LINES = 1000, 49, 9
+local AT_ONCE, MOST_LINES, FIRST_LINES, PUT_OFF = 1000, 49, 9, 4
 -- {task = true, ...} of those that had items end; and with 'f' behind it of each that had items fail, if it wants to know of that.
 local ended_in = {}
 
@@ -37,6 +37,14 @@ local function add_line(row, at, line)
   local course, width = row.m or {}, at and 2 or 1
   if at then course[#course + 1] = at end
   course[#course + 1] = line
+  -- With those of a run that was put off: it has begun, and may have noted a text.
+  for lines = 1, line == PUT_OFF and 3 or 1 do
+    local length, last, are_same = lines * width, #course, true
+    for at_last = last, last - length + width, -width do
+      are_same = are_same and course[at_last] == course[at_last - length]
+    end
+    for _ = 1, are_same and length or 0 do table.remove(course, last - 2 * length + 1) end
+  end
   if #course > MOST_LINES * width then
     for _ = 1, width do table.remove(course, FIRST_LINES * width + 1) end
     row.o = (row.o or 0) + 1

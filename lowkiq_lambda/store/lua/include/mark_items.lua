@@ -5,7 +5,7 @@
 -- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
 -- One name for all of them: a function may reach 60 names outside of it.
 local REASON = {
-  IN_COMPANY = 1, INTERRUPTED = 2, PROCESS_ENDED = 3, PUT_OFF = 4, KILLED = 5, REQUEUED = 6, BLOCKED = 7, WITH_HEAD = 8,
+  IN_COMPANY = 1, INTERRUPTED = 2, PROCESS_ENDED = 3, PUT_OFF = PUT_OFF, KILLED = 5, REQUEUED = 6, BLOCKED = 7, WITH_HEAD = 8,
   EXPIRED = 9, EDITED = 10, PUT_BACK = 11,
 }
 
