@@ -136,17 +136,10 @@ def test_what_goes_on_later_many_times_keeps_its_first_failure(
 
     item = item_of(task)
 
-    runs = [
-        ("working", -62.0),
-        ("retried", -62.0),
-        ("working", -2.0),
-        ("later", -2.0),
-        ("working", -1.0),
-        ("retried", -1.0),
-    ]
-    assert [("enqueued", -62.0), *runs] == [
-        (one.kind, ((one.at or 0.0) - clock.time()) / 60.0) for one in item.messages
-    ]
+    ends = [("retried", 62), ("later", 2), ("retried", 1)]
+    runs = [message for kind, minutes in ends for message in (("working", minutes), (kind, minutes))]
+    ago = [(one.kind, round((clock.time() - (one.at or 0.0)) / 60)) for one in item.messages]
+    assert [("enqueued", 62), *runs] == ago
     assert 0 == item.messages_left_out
 
 
