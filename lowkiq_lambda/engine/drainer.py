@@ -95,7 +95,7 @@ class Drainer:
 
     @property
     def running(self) -> int:
-        """How many visits are under way."""
+        """How many visits are under way, or complete the tasks whose items they ended."""
         return len(self._running)
 
     def begin(self) -> None:
@@ -197,11 +197,13 @@ class Drainer:
             # Some of its jobs have not arrived: the process that moves the last one announces the work.
             return VisitResult("empty")
         finally:
-            with self._lock:
-                self._running.discard(visit)
-            # Only now: other holders may have the shard meanwhile.
-            if visit.session.ended_tasks and self.look_at_tasks:
-                self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
+            try:
+                # Only now: other holders may have the shard meanwhile.
+                if visit.session.ended_tasks and self.look_at_tasks:
+                    self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
+            finally:
+                with self._lock:
+                    self._running.discard(visit)
         if result.reason == "limited" and visit.admission is None:
             # Limits were set at run time: another visit asks for a permit first.
             self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, get_ident
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Config, ConfigError, JobError, Lowkiq, Rate, Rejected, discard_on
+from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.testing import (
     AppUnderTest,
     Drained,
@@ -269,6 +270,33 @@ def test_a_push_whose_clock_is_ahead_is_waited_for(lowkiq_test_server: OwnServer
         worker.push("a", delay=0.2)
         worker.push("b", delay=60)
         assert ["a"] == live.wait(30).done
+
+
+def test_a_callback_of_a_task_is_waited_for(lowkiq_test_server: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drain completes the task after its last item was settled, and may take its time for that."""
+    app, is_awaited = Lowkiq(), Event()
+    worker, callback = declare(app, "W", Notes()), declare(app, "After", Notes())
+    with app_with_daemon(app, lowkiq_test_server) as live:
+        looking, look_at_tasks = Event(), app.core.drains.drainer.look_at_tasks
+        assert look_at_tasks
+
+        def look_late(tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
+            looking.set()
+            is_awaited.wait(5)
+            look_at_tasks(tasks, remaining)
+
+        def running(drainer: Drainer) -> int:
+            if (count := len(drainer._running)) and looking.is_set():
+                is_awaited.set()
+            return count
+
+        monkeypatch.setattr(app.core.drains.drainer, "look_at_tasks", look_late)
+        monkeypatch.setattr(Drainer, "running", property(running))
+        with app.task("import", on_complete=(callback, "done")) as task:
+            task.push_many(worker, jobs_of("ab"))
+
+        assert task.id in live.wait(30).done
+        assert is_awaited.is_set()
 
 
 def test_a_daemon_performs_while_the_test_goes_on(lowkiq_test_server: OwnServer) -> None:
