@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from lowkiq_lambda.base.errors import CursorError
 from lowkiq_lambda.iterate.cursors import pages, strange
 from lowkiq_lambda.iterate.pairs import Pairs
 from lowkiq_lambda.jobs.cursor_values import in_utc, typed
@@ -20,6 +21,8 @@ ReadRows: TypeAlias = Callable[[Key | None, int], list[tuple[T, Key, bool]]]
 
 _KINDS: Final = (str, int | float | Decimal, datetime, date, UUID, bytes)
 """The types of values; those of one line are compared with each other."""
+_AWARE: Final = (_KINDS.index(datetime), True)
+"""The kind of a time with a zone."""
 
 
 def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
@@ -34,7 +37,8 @@ def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
     """The rows after a key, `size` of them in each page, as `read` gives them.
 
     Each page asks for the row of its cursor once more: so it is seen where the database takes keys for equal that
-    Python does not, or tells apart some that Python does not. Raises ValueError for a size below 1.
+    Python does not, or tells apart some that Python does not. Raises ValueError for a size below 1, CursorError where
+    times with zones are not in order.
     """
     if size < 1:
         raise ValueError(f"size is at least 1, not {size}")
@@ -55,6 +59,7 @@ def pages_of_rows(  # noqa: PLR0913 - all but two are given by name
         for key, following in pairwise(keys):
             if key == following:
                 raise _alike("two rows have", key, columns)
+            _check_times(key, following, columns)
         return pairs[:size]
 
     return Pairs(pages(fetch, after), count)
@@ -101,6 +106,19 @@ def _compare(helper: str, cursor: Key, keys: Sequence[Key], columns: Sequence[st
         if _kind(value) != _kind(sample):
             zone = "" if not isinstance(sample, datetime) else " with a zone" if sample.tzinfo else " without a zone"
             raise strange(helper, cursor, f"{column} is a {type(sample).__name__}{zone} in the rows")
+
+
+def _check_times(key: Key, following: Key, columns: Sequence[str]) -> None:
+    """Raises CursorError if the later row has the earlier time: such a loop skips rows, or repeats them for ever.
+
+    Other values may have an order in the database that Python does not know.
+    """
+    column, value, later = next(one for one in zip(columns, key, following, strict=True) if one[1] != one[2])
+    if _kind(value) == _kind(later) == _AWARE and later < value:
+        raise CursorError(
+            f"{column}: the database sorts {later} behind {value}, so it compares times with zones as text: keep them "
+            "in UTC, or in a column type for times."
+        )
 
 
 def _kind(value: object) -> tuple[int, bool]:

@@ -52,8 +52,8 @@ def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
 
     Raises ValueError for a query or an argument that cannot work, for rows with equal values, for None, and for
     a value that a cursor cannot hold. Raises CursorError where the cursor has other values than `by` has columns, or
-    values of other types. Each page asks for the cursor's row once more: so it is seen where the database takes rows
-    for equal that Python does not (a collation), and the other way round.
+    values of other types, and where times with zones are not in order. Each page asks for the cursor's row once more:
+    so it is seen where the database takes rows for equal that Python does not (a collation), and the other way round.
 
     Examples:
         >>> import sqlite3

@@ -190,27 +190,32 @@ class Schedules:
     @overload
     def run(self, name: str, /, *, worker: "AnyWorker | None" = None) -> Pushed: ...
     @overload
+    def run(self, worker: AnyWorker, name: str, /) -> Pushed: ...
+    @overload
     def run(self, /, *, all: Literal[True], worker: "AnyWorker | None" = None) -> list[Pushed]: ...
+    @overload
+    def run(self, worker: AnyWorker, /, *, all: Literal[True]) -> list[Pushed]: ...
     def run(
         self,
-        name: str | None = None,
-        /,
-        *,
+        *entry: "AnyWorker | str",
         all: bool = False,  # noqa: A002 - the public name
         worker: "AnyWorker | None" = None,
     ) -> Pushed | list[Pushed]:
         """Push an entry's job now, or those of all that are on; through the client middlewares.
 
         Planned times stay as they are. `all`: in steps of 100, each job delayed within the `jitter` of its entry.
-        `worker`: the entries of this one; None looks at those of all. Raises NoSuchEntry if not exactly one entry has
-        the name, and what a push raises.
+        A worker, first or by its keyword: the entries of this one; without it, those of all. Raises NoSuchEntry if not
+        exactly one entry has the name, and what a push raises.
         """
-        if all is (name is not None):
-            raise DeclarationError("Give the name of an entry, or all=True: one of the two.")
-        if name is None:
-            workers = self._core.queues.workers if worker is None else [worker]
-            return [pushed for one in workers for pushed in self._at_run_time.run_all(self._queue_of(one))]
-        return self._at_run_time.run(self._queue_of(self._worker_with(name) if worker is None else worker), name)
+        names = [one for one in entry if isinstance(one, str)]
+        workers = [one for one in (worker, *entry) if one is not None and not isinstance(one, str)]
+        if all is bool(names) or len(names) > 1 or len(workers) > 1:
+            raise DeclarationError("Give the name of an entry, or all=True: one of the two, and at most one worker.")
+        if all:
+            queues = [self._queue_of(one) for one in workers or self._core.queues.workers]
+            return [pushed for queue in queues for pushed in self._at_run_time.run_all(queue)]
+        [name] = names
+        return self._at_run_time.run(self._queue_of(workers[0] if workers else self._worker_with(name)), name)
 
     def duty_runner(self, clock: Clock) -> "DutyRunner":
         """The caller of `tick`."""

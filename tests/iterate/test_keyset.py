@@ -1,10 +1,11 @@
 """Rows of a query, on SQLite."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -304,3 +305,29 @@ def test_a_database_that_keeps_more_digits_than_python_is_an_error_and_no_skip()
 
     with pytest.raises(ValueError, match=r"two rows have .* in at: add a column that tells them apart"):
         next(keyset(lambda *_: [(at, at, 0)], "SELECT at FROM t", "at", [at]))
+
+
+@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("name", ["ä", "z"])
+def test_times_that_the_database_compares_as_text_are_an_error_and_no_repeat(size: int, name: str) -> None:
+    """The cursor is in UTC, so as text the rows of a zone to the east stay behind it; texts may sort as they like."""
+    berlin = timezone(timedelta(hours=2))
+    noon = datetime(2026, 7, 1, 12, tzinfo=berlin)
+    rows = [(noon + timedelta(minutes=minute), name) for minute in range(9)]
+
+    def execute(_sql: str, values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+        after = values[0].isoformat() if values else ""
+        behind = [row for row in rows if row[0].isoformat() >= after][: size + 1 + bool(values)]
+        return [(*row, *row, int(row[0].isoformat() == after)) for row in behind]
+
+    loop = keyset(execute, "SELECT at, name FROM users", ["at", "name"], size=size)
+    with pytest.raises(CursorError, match=r"at: the database sorts .* so it compares times with zones as text"):
+        list(islice(loop, len(rows) + 1))
+
+
+def test_texts_in_an_order_that_python_does_not_have_are_read(db: sqlite3.Connection) -> None:
+    """The cursor of a text goes back as it came, so the order of a collation is the database's own affair."""
+    add(db, (1, 0, "B"), (2, 0, "a"), (3, 0, "c"))
+    query = "SELECT id, name FROM (SELECT id, name COLLATE NOCASE AS name FROM users)"
+
+    assert [2, 1, 3] == [row[0] for row, _ in keyset(db.execute, query, "name", size=1, placeholder="?")]

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,21 @@ def test_a_name_alone_must_be_of_one_worker(app: Lowkiq, queue_name: str) -> Non
         with pytest.raises(DeclarationError, match="Give the name of an entry, or all=True"):
             app.schedules.run(*arguments, all=bool(arguments))  # type: ignore[call-overload]  # what is refused
     assert "poll" == app.schedules.run("poll", worker=workers[1]).id
+
+
+def test_a_worker_may_stand_before_the_name(app: Lowkiq, queue_name: str) -> None:
+    """As in the calls that switch an entry; two workers, two names or none are refused."""
+    first, second = (declare(app, f"{queue_name}-{number}", Notes()) for number in range(2))
+    for worker in (first, second):
+        app.every(MINUTE, worker, id="poll")
+
+    assert "poll" == app.schedules.run(second, "poll").id
+    assert ["poll"] == [one.id for one in app.schedules.run(second, all=True)]
+    assert (0, 1) == tuple(app.operate.metrics()[worker.queue_name].length for worker in (first, second))
+    refused: list[tuple[Any, ...]] = [(first,), (first, "poll", "poll"), (first, second, "poll")]
+    for arguments in refused:
+        with pytest.raises(DeclarationError, match=r"Give the name of an entry, .* and at most one worker"):
+            app.schedules.run(*arguments)
 
 
 def test_all_entries_of_a_worker_are_removed_but_those_of_code(

@@ -179,6 +179,20 @@ def test_a_payload_that_no_job_can_have_is_told(capsys: pytest.CaptureFixture[st
     assert [True] * 3 == ["Entry 'a' of 'A': " in line and "payload" in line for line in lines]
 
 
+def test_an_entry_that_is_off_is_shown_as_off(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Its times are planned, but none of them starts a job until somebody switches it on."""
+    table = '[on]\nevery = 3600\nworker = "A"\nid = 1\n[cleanup]\nevery = 60\nworker = "A"\nid = 2\nenabled = false\n'
+    path, outage = written(tmp_path, "a.toml", table), "2026-10-25T01:00/2026-10-25T02:00"
+
+    is_on, off = printed(capsys, "next", path, "-n", "1", "--outage", outage).split("\n\n")
+    load = printed(capsys, "load", path, "--day", "2026-10-25")
+
+    assert "Nobody looks" in is_on
+    assert ["cleanup (off) of A: every 60, UTC: Every 1 min", "  2026-10-25 01:01:00Z"] == off.splitlines()
+    assert "2026-10-25 (UTC): 24 starts in 24 minutes, by 1 entries. Off: cleanup." == load.splitlines()[0]
+    assert "| cleanup |" not in load
+
+
 def test_load_names_an_entry_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """With how often it starts in the minute."""
     table = '[five]\nevery = 5\nworker = "A"\nid = 1\n[other]\nevery = 60\nworker = "A"\nid = 2\n'

@@ -26,13 +26,16 @@ class Start(NamedTuple):
 
 def load_table(source: Source, day: float) -> str:
     """What starts on the day that begins then, its fullest minutes, and the ids that meet in a shard."""
-    starts = [start for entry in source.entries for start in _starts(entry, day)]
+    entries = [entry for entry in source.entries if entry.enabled]
+    starts = [start for entry in entries for start in _starts(entry, day)]
     by_minute: defaultdict[float, list[str]] = defaultdict(list)
     for minute, entry in starts:
         by_minute[minute].append(entry.name)
     fullest = sorted(by_minute.items(), key=lambda one: (-len(one[1]), one[0]))[:_FULLEST]
     rows = [(_clock(minute), whole(len(names)), _listed(names)) for minute, names in fullest]
-    counts = f"{whole(len(starts))} starts in {whole(len(by_minute))} minutes, by {len(source.entries)} entries."
+    names_off = [entry.name for entry in source.entries if not entry.enabled]
+    off = f" Off: {_listed(names_off)}." if names_off else ""
+    counts = f"{whole(len(starts))} starts in {whole(len(by_minute))} minutes, by {len(entries)} entries.{off}"
     table = [markdown(("fullest minute", "starts", "entries"), rows)] if rows else []
     return "\n\n".join([f"{utc(day)[:10]} (UTC): {counts}", *table, *_meetings(source, starts), *_unknown(source)])
 

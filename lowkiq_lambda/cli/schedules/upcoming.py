@@ -24,12 +24,12 @@ class Absence(NamedTuple):
 def describe(entry: ScheduleEntry, start: float, count: int, outage: Absence | None) -> str:
     """The entry, its next planned times with what the clocks do to them, and the outage, in lines."""
     lines = [_headline(entry), *_planned_times(entry, start, count)]
-    return "\n".join([*lines, *(_after_outage(entry, outage) if outage else ())])
+    return "\n".join([*lines, *(_after_outage(entry, outage) if outage and entry.enabled else ())])
 
 
 def _headline(entry: ScheduleEntry) -> str:
-    times = entry.times
-    return f"{entry.name} of {entry.queue_name}: {times.kind} {times.text}, {times.tz}: {times.explain()}"
+    times, off = entry.times, "" if entry.enabled else " (off)"
+    return f"{entry.name}{off} of {entry.queue_name}: {times.kind} {times.text}, {times.tz}: {times.explain()}"
 
 
 def _planned_times(entry: ScheduleEntry, start: float, count: int) -> Iterator[str]:
