@@ -147,6 +147,7 @@ def test_a_push_while_the_id_runs_waits_and_replaces_what_waited(app: Lowkiq, qu
     worker.push(7, "first")
     app.drain()
 
+    assert [False, True, True] == [one.merged for one in pushed]
     assert ["", "", ""] == [one.dropped for one in pushed]
     assert [["first"], ["fourth"]] == [batch["7"] for batch in notes.batches]
 
