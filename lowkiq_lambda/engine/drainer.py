@@ -83,6 +83,8 @@ class Drainer:
         self._limits_set: dict[str, float] = {}
         """Until when (monotonic) it counts that an operator has set limits, by queue."""
         self._running: set[ShardVisit] = set()
+        self._looking: set[ShardVisit] = set()
+        """Those that have left their shard and complete tasks."""
         self._slot_pool: SlotPool | None = None
         self._lock = threading.RLock()
         self._beginning = threading.RLock()
@@ -96,7 +98,8 @@ class Drainer:
     @property
     def running(self) -> int:
         """How many visits are under way, or complete the tasks whose items they ended."""
-        return len(self._running)
+        with self._lock:
+            return len(self._running) + len(self._looking)
 
     def begin(self) -> None:
         """Call the hook for the start of a process that drains: once, however often this is called."""
@@ -197,13 +200,16 @@ class Drainer:
             # Some of its jobs have not arrived: the process that moves the last one announces the work.
             return VisitResult("empty")
         finally:
+            with self._lock:
+                self._running.discard(visit)
+                self._looking.add(visit)
             try:
                 # Only now: other holders may have the shard meanwhile.
                 if visit.session.ended_tasks and self.look_at_tasks:
                     self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
             finally:
                 with self._lock:
-                    self._running.discard(visit)
+                    self._looking.discard(visit)
         if result.reason == "limited" and visit.admission is None:
             # Limits were set at run time: another visit asks for a permit first.
             self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR
