@@ -214,11 +214,12 @@ def _print_limiters(views: Sequence[LimiterResponse], *, json: bool) -> None:
         write_json(views[0])
         return
     for view in views:
-        of = f"{view.name}/{view.key}" if view.key else view.name
         limit = f"{view.kind} of {exact(view.most)} in {duration(view.seconds)}"
         source = ", set by an operator" if view.is_set else ""
-        say(visible(f"{of}: {limit}{source}"))
-        say(f"  {exact(view.left)} left, {exact(view.waiting)} waiting; {exact(view.put_off)} put off so far")
+        say(visible(f"{view.name}: {limit}{source}"))
+        of = f"the key {view.key}" if view.key else "calls without a key"
+        use = f"{exact(view.left)} left, {exact(view.waiting)} waiting"
+        say(visible(f"  of {of}: {use}; of all keys: {exact(view.put_off)} put off so far"))
 
 
 def _tell_all(app: "Lowkiq", *, json: bool) -> int:

@@ -1,11 +1,12 @@
 """`app.limiter`: limits of the other side that handlers ask while they run."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, DeclarationError, LimitExceeded
-from lowkiq_lambda.engine.batch import running
+from lowkiq_lambda.engine.batch import Batch, running
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.jobs.limiting import Concurrent, Limit, check_limit, kind_of, numbers_of, with_numbers
 from lowkiq_lambda.limiters.grant import Grant, Refusal, check_points
@@ -22,8 +23,10 @@ LONGEST_NAME: Final = 200
 """Bytes of a name, and of a key."""
 _AWAY: Final = 5.0
 """Seconds until a job asks again that could not ask."""
-_PLACE_AGAIN: Final = 0.1
-"""Seconds until a waiting caller asks again for a place: most are given back before they end."""
+_WAIT_FOR_PLACE: Final = 5.0
+"""Seconds for which a caller waits for a place by default: most are given back soon, and nobody is told of it."""
+_AGAIN: Final = 0.1
+"""Seconds until a waiting caller asks again for a place, and a waiting job whether its batch must stop."""
 
 
 class Limiter:
@@ -38,13 +41,14 @@ class Limiter:
         # What was set for a limit of one kind means nothing for a limit of another one under its name.
         self._set_as = f"{kind_of(limit)}:{name}"
 
-    def acquire(self, key: str = "", points: int = 1, wait: float = 0.0, *, id: str | None = None) -> Grant:
+    def acquire(self, key: str = "", points: int = 1, wait: float | None = None, *, id: str | None = None) -> Grant:
         """Take points, or a place.
 
         Args:
             key: what has the limit, such as an account: at most 200 bytes.
             points: how many; of a Concurrent limiter one.
-            wait: for so many seconds at most, here and now.
+            wait: for so many seconds at most, here and now; by default 5 for a place, and 0 for points. In a handler it
+                ends early if the batch must stop.
             id: of a batch the id that asks; by default the one that runs, or the first.
 
         Raises:
@@ -65,7 +69,9 @@ class Limiter:
         """As `acquire`, but a refusal is returned, and is false. A refused job has its ticket all the same."""
         return self._waited(_Attempt(self, key, points, id), 0.0)
 
-    async def aacquire(self, key: str = "", points: int = 1, wait: float = 0.0, *, id: str | None = None) -> Grant:
+    async def aacquire(
+        self, key: str = "", points: int = 1, wait: float | None = None, *, id: str | None = None
+    ) -> Grant:
         """`acquire` beside the event loop."""
         import asyncio  # noqa: PLC0415 - imported lazily: cold start
 
@@ -79,7 +85,11 @@ class Limiter:
                 pause = None
             if pause is None:
                 break
-            await asyncio.sleep(pause)
+            if isinstance(self._core.clock, SystemClock):
+                await asyncio.sleep(pause)
+            else:
+                # A clock of a test stands still until it is moved.
+                self._core.clock.sleep(pause)
         if isinstance(attempt.answer, Grant):
             return attempt.answer
         refusal = attempt.refusal()
@@ -130,7 +140,7 @@ class Limiter:
         """Whether free points are kept for a second for a job that was told to come."""
         return self._strict
 
-    def _waited(self, attempt: "_Attempt", wait: float) -> Grant | Refusal:
+    def _waited(self, attempt: "_Attempt", wait: float | None) -> Grant | Refusal:
         try:
             for pause in attempt.steps(wait):
                 self._core.clock.sleep(pause)
@@ -152,22 +162,23 @@ class _Attempt:
         self._limiter = limiter
         self._key = key
         self._nonce = uuid4().hex[:16]
-        batch = running_batch()
-        self._in_job = batch is not None
+        self._batch: Batch[Any] | None = None
         claimant = ""
-        if batch is not None:
-            queue_name, job = batch
-            claimant = f"{escape(queue_name)}/{job if job_id is None else job_id}"
+        if (of_queue := running_batch()) is not None:
+            queue_name, self._batch = of_queue
+            claimant = f"{escape(queue_name)}/{self._batch.current if job_id is None else job_id}"
         self._request = Asked(points, claimant, self._nonce)
 
-    def steps(self, wait: float) -> Generator[float]:
-        """Ask; yield the seconds to rest before the next time. Raises BackendError."""
+    def steps(self, wait: float | None) -> Generator[float]:
+        """Ask; yield the seconds to rest before the next step. Raises BackendError."""
+        limiter, clock, batch = self._limiter, self._limiter.calls.clock, self._batch
+        if wait is None:
+            wait = _WAIT_FOR_PLACE if isinstance(limiter.limit, Concurrent) else 0.0
         if not is_number(wait) or wait < 0:
             raise ValueError(f"wait must be seconds from 0 on, not {wait!r}.")
-        limiter, clock = self._limiter, self._limiter.calls.clock
-        waits_outside = wait > 0 and not self._in_job
+        waits_outside = wait > 0 and batch is None
         request = self._request._replace(claimant=f"/{self._nonce}") if waits_outside else self._request
-        until = clock.monotonic() + wait
+        until = clock.monotonic() + (wait if batch is None else min(wait, batch.remaining))
         while True:
             numbers = limiter.numbers
             answer = limiter.calls.take(limiter.name, self._key, numbers, request, strict=limiter.is_strict)
@@ -176,17 +187,20 @@ class _Attempt:
                 self.answer = Grant(limiter.calls, place, numbers, request._replace(date=answer.date), answer.left)
                 return
             self.answer = answer
-            left = until - clock.monotonic()
-            if left <= 0:
+            pause = min(answer.seconds, _AGAIN) if numbers.kind == "concurrent" else answer.seconds
+            again_at = min(clock.monotonic() + pause, until)
+            if again_at <= clock.monotonic():
                 break
-            pause = min(answer.seconds, left)
-            yield min(pause, _PLACE_AGAIN) if numbers.kind == "concurrent" else pause
+            while not (stops := batch is not None and batch.stopping) and (rest := again_at - clock.monotonic()) > 0:
+                yield rest if batch is None else min(rest, _AGAIN)
+            if stops:
+                break
         if waits_outside:
             limiter.calls.change(limiter.name, self._key, numbers, "forget", request)
 
     def away(self, error: BackendError) -> None:
         """The limiter could not be asked. Raises the error outside of a job."""
-        if not self._in_job:
+        if self._batch is None:
             raise error
         self.answer = None
 
@@ -238,10 +252,10 @@ def check_name(what: str, text: object) -> None:
         raise ValueError(f"{what} has more than {LONGEST_NAME} bytes.")
 
 
-def running_batch() -> tuple[str, str] | None:
-    """The queue, and the id, whose handler runs in this thread or coroutine; None elsewhere."""
-    queue_name, batch = running.get() or ("", None)
-    return None if batch is None or batch.is_closed else (queue_name, batch.current)
+def running_batch() -> tuple[str, Batch[Any]] | None:
+    """The batch whose handler runs in this thread or coroutine, after the name of its queue; None elsewhere."""
+    of_queue = running.get()
+    return None if of_queue is None or of_queue[1].is_closed else of_queue
 
 
 def _calls(core: "Core") -> LimiterCalls:

@@ -22,7 +22,11 @@ def test_a_limiter_is_set_shown_and_taken_back(shop: ShopOfCommands) -> None:
     view = msgspec.json.decode(shop.run("limits", "--limiter", name, "--json")[1], type=LimiterResponse)
     reset = shop.run("limits", "--limiter", name, "--reset", "--yes")
 
-    assert (0, f"{name}/acct_7: rate of 10 in 1m\n  6 left, 0 waiting; 0 put off so far\n") == shown[:2]
+    assert (
+        0,
+        f"{name}: rate of 10 in 1m\n  of the key acct_7: 6 left, 0 waiting; of all keys: 0 put off so far\n",
+    ) == shown[:2]
+    assert "  of calls without a key: 5 left, 0 waiting; of all keys: 0 put off so far" == changed[1].splitlines()[1]
     assert (0, f"{name}: rate of 5 in 1.0 s, set by an operator\n") == (
         changed[0],
         changed[1].splitlines(keepends=True)[0],

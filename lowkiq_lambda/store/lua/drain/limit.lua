@@ -3,7 +3,8 @@
 -- One key of a limiter that handlers ask. The kinds: 'rate' lets so many points begin in any `per` seconds, 'leaky' lets
 -- them drip, 'bucket' counts by periods of the clock, 'concurrent' has places that end by themselves.
 -- spent   msgpack: `seen`, the latest time; `asked`, points of all tickets; `log` (spend.lua); `tat` and `since`; `began`,
---         the period that is counted, and its `count`
+--         the period that is counted, and its `count`; `held`, the mean of the seconds (at most 1) that places
+--         were held lately
 -- places  of 'concurrent': nonce -> when the place ends
 -- line    tickets, by who asked first; comes: ticket -> when it was told to come again
 -- The server's time is between now - doubt and now + doubt, and the caller uses a grant within `slack` seconds or not at
@@ -21,7 +22,7 @@
 -- ARGV[14]  seconds for which free points are kept for a ticket that was told to come
 -- Returns {'OK', date of the grant, points left, tickets}; {'FULL', seconds until it is worth to come, tickets before it,
 --   tickets}; {'GONE'}: the place has ended; or {'SKEW', time}. A repeat of 'take' spends once more, but has one place.
-local MOST_TICKETS, LAPSES_IN, SOONEST, LOOK_AGAIN, TICK = 10000, 60, 0.02, 1, 0.000001
+local MOST_TICKETS, LAPSES_IN, SOONEST, LOOK_SOONEST, LOOK_AGAIN, TICK = 10000, 60, 0.02, 0.1, 1, 0.000001
 local now, doubt, op, kind = tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local limit, per, points, slack = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local who, nonce, date, patience = ARGV[11], ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14])
@@ -90,7 +91,10 @@ end
 function of.bucket.give(count)
   if state.began and date >= state.began then state.count = math.max(0, state.count - count) end
 end
-function of.concurrent.give() call('ZREM', places, nonce) end
+function of.concurrent.give()
+  if call('ZREM', places, nonce) == 0 then return end
+  state.held = 0.8 * (state.held or LOOK_AGAIN) + 0.2 * math.min(LOOK_AGAIN, math.max(0, latest - date))
+end
 
 -- When so many points are free, after those of the tickets `ahead`.
 function of.rate.free_at(count, ahead, left)
@@ -107,9 +111,9 @@ function of.bucket.free_at(count, ahead, left)
 end
 function of.concurrent.free_at(_, ahead)
   local first = call('ZRANGE', places, 0, 0, 'WITHSCORES')[2]
-  -- Most places are given back before they end.
+  -- Most places are given back before they end, and nobody is woken by that.
   return math.min(tonumber(first or earliest) + math.floor(ahead / limit) * per,
-    earliest + LOOK_AGAIN * (1 + math.floor(ahead / limit)))
+    earliest + math.max(LOOK_SOONEST, (state.held or LOOK_AGAIN) * (1 + math.floor(ahead / limit))))
 end
 
 local function drop(ticket, count)
