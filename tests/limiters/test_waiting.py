@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,13 @@ from tests.kit.limiting import LimitedRuns, not_called
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 from tests.limiters.asking import Limit, LimiterScript
+
+LIMITS: Final[tuple[Concurrent | Rate, ...]] = (Concurrent(1, hold=60), Rate(1, per=60))
+
+
+def waiting(limiter: Limiter, seconds: float) -> Callable[[str], object]:
+    """What a job asks that waits for so long."""
+    return lambda _: limiter.acquire(wait=seconds)
 
 
 def blocking(limiter: Limiter) -> Callable[[Worker, BatchJob], Any]:
@@ -39,7 +46,11 @@ def test_a_job_waits_five_seconds_for_a_place_and_not_for_points(
     app: Lowkiq, clock: ManualClock, queue_name: str, taking: Callable[[Limiter], Callable[[Worker, BatchJob], Any]]
 ) -> None:
     """In one call of its handler; after that it is put off."""
-    cases = [(Concurrent(1, hold=3), "done", 3.0), (Concurrent(1, hold=60), "later", 5.0), (Rate(1, 3), "later", 0.0)]
+    cases: list[tuple[Concurrent | Rate, str, float]] = [
+        (Concurrent(1, hold=3), "done", 3.0),
+        (Concurrent(1, hold=60), "later", 5.0),
+        (Rate(1, 3), "later", 0.0),
+    ]
     for number, (limit, outcome, seconds) in enumerate(cases):
         limiter = app.limiter(f"{queue_name}-{number}", limit)
         worker = declare(app, limiter.name, not_called, perform_job=taking(limiter))
@@ -71,9 +82,9 @@ def test_outside_of_jobs_a_place_is_waited_for_as_long(app: Lowkiq, clock: Manua
 
 def test_no_wait_is_longer_than_the_budget(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """What is left of the drain's time bounds it; then the job is put off, and has its ticket."""
-    for number, limit in enumerate((Concurrent(1, hold=60), Rate(1, per=60))):
+    for number, limit in enumerate(LIMITS):
         limiter = app.limiter(f"{queue_name}-{number}", limit)
-        runs = LimitedRuns(app, limiter.name, lambda _, limiter=limiter: limiter.acquire(wait=50))
+        runs = LimitedRuns(app, limiter.name, waiting(limiter, 50))
         limiter.acquire()
         began = clock.time()
         runs.worker.push("a")
@@ -88,9 +99,9 @@ def test_a_wait_ends_when_the_batch_must_stop(
     app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process stops while its job waits: the job is put off, and takes no place that has become free."""
-    for number, limit in enumerate((Concurrent(1, hold=60), Rate(1, per=60))):
+    for number, limit in enumerate(LIMITS):
         limiter, stop, rests = app.limiter(f"{queue_name}-{number}", limit), threading.Event(), list[float]()
-        runs = LimitedRuns(app, limiter.name, lambda _, limiter=limiter: limiter.acquire(wait=600))
+        runs = LimitedRuns(app, limiter.name, waiting(limiter, 600))
         grant = limiter.acquire()
         runs.worker.push("a")
 
