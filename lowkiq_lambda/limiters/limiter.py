@@ -47,8 +47,8 @@ class Limiter:
         Args:
             key: what has the limit, such as an account: at most 200 bytes.
             points: how many; of a Concurrent limiter one.
-            wait: for so many seconds at most, here and now; by default 5 for a place, and 0 for points. In a handler it
-                ends early if the batch must stop.
+            wait: for so many seconds at most, here and now; by default 5 for a place, and 0 for points. In a handler no
+                longer than `batch.remaining`, and not while `batch.stopping`.
             id: of a batch the id that asks; by default the one that runs, or the first.
 
         Raises:
