@@ -14,7 +14,6 @@ from tests.kit.servers.monitor import Asked, Monitor
 
 PROCESSES: Final = 8
 KEYS: Final = 4
-MOST: Final = 100
 PER: Final = 1.0
 _NONCE: Final = 3 + 4 + 11
 """EVALSHA, the hash and the number of keys; the keys; and the arguments before it."""
@@ -46,10 +45,10 @@ def fullest(times: list[float], per: float) -> int:
     return most
 
 
-def run(cluster: Cluster, name: str, seconds: float) -> dict[bytes, list[float]]:
+def run(cluster: Cluster, name: str, seconds: float, most: int) -> dict[bytes, list[float]]:
     """The granted times, by key."""
     arguments = [sys.executable, "-m", "tests.limiters.skewed_child", cluster.url, name]
-    of_all = [str(seconds), str(MOST), str(PER), str(KEYS)]
+    of_all = [str(seconds), str(most), str(PER), str(KEYS)]
     with ExitStack() as stack:
         monitors = [stack.enter_context(Monitor(node)) for node in cluster.nodes]
         children = [
@@ -75,19 +74,20 @@ def run(cluster: Cluster, name: str, seconds: float) -> dict[bytes, list[float]]
 
 
 @pytest.mark.parametrize(
-    "seconds",
+    ("seconds", "most"),
     [
-        3.0,
-        pytest.param(65.0, marks=pytest.mark.nightly("20,000 acquisitions take a while"), id="long"),
+        # So few that eight processes reach it on a machine that has other things to do.
+        (3.0, 20),
+        pytest.param(65.0, 100, marks=pytest.mark.nightly("20,000 acquisitions take a while"), id="long"),
     ],
 )
 def test_no_window_is_exceeded_whatever_the_clocks_of_processes_say(
-    cluster: Cluster, queue_name: str, seconds: float
+    cluster: Cluster, queue_name: str, seconds: float, most: int
 ) -> None:
     """Neither a skewed clock nor half a round trip lets one more through, over eight processes and all nodes."""
-    times = run(cluster, queue_name, seconds)
+    times = run(cluster, queue_name, seconds, most)
 
     assert KEYS == len(times)
-    assert {True} == {fullest(of_key, PER) <= MOST for of_key in times.values()}
+    assert {True} == {fullest(of_key, PER) <= most for of_key in times.values()}
     # The processes were fast enough to reach the limit: else it would say nothing.
-    assert {True} == {len(of_key) >= MOST * 1.5 for of_key in times.values()}
+    assert {True} == {len(of_key) >= most * 1.5 for of_key in times.values()}
