@@ -138,11 +138,14 @@ class RunTimeEntries:
     def run_all(self, queue: "Queue") -> list[Pushed]:
         """Push the jobs of all entries that are on and can fire, in steps of 100, each delayed within its jitter.
 
-        Raises what a push raises; the steps before it have been pushed.
+        A job whose id has work is dropped, where `unique` of its worker would raise: that must not keep others from
+        running. Raises what a push raises; the steps before it have been pushed.
         """
         now = self._core.backend.now(queue.shards[0])
         entries = [view.entry for view in self.all([queue]) if view.entry and view.is_on and not view.problem]
-        runs = [(entry, {"due_at": now + entry.jitter_of(now)} if entry.jitter else {}) for entry in entries]
+        unique = queue.worker.unique
+        terms = {"on_conflict": "drop"} if unique and unique.on_conflict == "raise" else {}
+        runs = [(one, {**terms, **({"due_at": now + one.jitter_of(now)} if one.jitter else {})}) for one in entries]
         return [pushed for step in _steps(runs) for pushed in self._run(queue, step)]
 
     def _run(self, queue: "Queue", runs: "Sequence[tuple[ScheduleEntry, dict[str, Any]]]") -> list[Pushed]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Config, Lowkiq, Unique
 from lowkiq_lambda.base.errors import DeclarationError, NoSuchEntry
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
@@ -103,6 +103,25 @@ def test_all_entries_run_now_but_those_that_are_off(app: Lowkiq, clock: ManualCl
     assert [[(0.0, "run now")]] * 2 == [outcomes(app, first, name) for name in ("code", "late")]
     assert ["code", "late"] == sorted(one.id for one in app.schedules.run(all=True, worker=first))
     assert ("off", 0.0) == ((alone := app.schedules.run("off")).id, alone.due_at - NOON)
+
+
+def test_an_entry_whose_id_has_work_keeps_no_other_from_running(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """Its worker raises for each conflict: those of other steps and workers run all the same, and are noted."""
+    picky = declare(app, queue_name, Notes(), unique=Unique(on_conflict="raise"))
+    other = declare(app, f"{queue_name}-other", Notes())
+    at_noon(clock)
+    for number in range(101):
+        app.every(MINUTE, picky, id=f"{number:03}")
+    app.every(MINUTE, other, id="other")
+    app.schedules.tick()
+    picky.push("000")
+    pushed = app.schedules.run(all=True)
+
+    assert (102, ["000"]) == (len(pushed), [one.id for one in pushed if one.dropped])
+    assert 101 == app.operate(picky).waiting.count()
+    assert [(0.0, "run now")] == outcomes(app, picky, "001") == outcomes(app, other, "other")
 
 
 def test_a_name_alone_must_be_of_one_worker(app: Lowkiq, queue_name: str) -> None:
