@@ -53,10 +53,12 @@ def edit(  # noqa: PLR0913 - the options of a command line
     /,
     *,
     payload: Annotated[str | None, Parameter(help="The payload, as JSON.")] = None,
-    reason: Annotated[str, Parameter(help="Why, for the activity: 1 to 200 characters.")] = "",
+    reason: Annotated[
+        str, Parameter(help="Why, for the activity, which an edit needs: 1 to 200 characters.", show_default=False)
+    ] = "",
     keep_cursor: Annotated[bool, flag("Let a started job go on at its cursor.")] = False,
     app: AppOption = None,
-    json: Annotated[bool, flag("Write the result as an object.")] = False,
+    json: Annotated[bool, flag("Write the result, or the payloads, as JSON.")] = False,
     yes: Yes = False,
 ) -> int:
     """Edit; the exit code."""
@@ -65,8 +67,12 @@ def edit(  # noqa: PLR0913 - the options of a command line
     target = queue_of(app_of(app), queue)
     there, masking = target.operate.payloads(job_id), Masking(target.app.config.mask, target.name)
     if arrival is None:
-        for one in there:
-            say(_line(masking, job_id, one))
+        if payload is not None:
+            raise ConfigError(f"--payload needs ARRIVAL: lowkiq edit {target.name} ID prints the payloads with theirs.")
+        if json:
+            write_json({"payloads": [_fields(masking, job_id, one) for one in there]})
+        else:
+            say(*(_line(masking, job_id, one) for one in there))
         return DONE
     value = _decoded(payload)
     old = next((one for one in there if one.arrival == arrival), None)
@@ -104,6 +110,12 @@ def _decoded(payload: str | None) -> object:
         return msgspec.json.decode(payload.encode())
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ConfigError(f"--payload is not JSON: {error}.") from error
+
+
+def _fields(masking: Masking, job_id: str, one: "StoredPayload") -> dict[str, object]:
+    """As GET /api/v1/job/payloads writes them: null where the mask hides a part."""
+    shown = msgspec.Raw(payload_json(one.payload)) if masking.shows(job_id, one.payload) else None
+    return {**msgspec.structs.asdict(one), "payload": shown}
 
 
 def _line(masking: Masking, job_id: str, one: "StoredPayload") -> str:

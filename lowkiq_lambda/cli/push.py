@@ -13,6 +13,7 @@ from lowkiq_lambda.cli.parts import AppOption, command_app, finite_number, flag,
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
+from lowkiq_lambda.push.pushes import raise_conflicts
 
 _HELP: Final = """
 Push a job to QUEUE: its ID, and its payload as JSON, else an empty text. Or push all jobs of a file.
@@ -32,7 +33,7 @@ FILES
 EXIT CODES
   0    The jobs are written.
   1    They are not, or not all: the queue was made with another declaration,
-       or Redis is full.
+       Redis is full, or the ID has work and on_conflict is "raise".
   2    The command line, a job, the settings or the app cannot work.
   3    Redis cannot be reached.
   130  Ctrl-C: the last line says how to go on.
@@ -112,7 +113,10 @@ def push(  # noqa: PLR0913 - the options of a command line
         Literal["waiting", "busy"] | None, Parameter(help="Push only if the id does not wait, or does not wait or run.")
     ] = None,
     on_conflict: Annotated[
-        Literal["drop", "replace"] | None, Parameter(help="If it does: drop the job, or replace what waits.")
+        Literal["drop", "raise", "replace"] | None,
+        Parameter(
+            help="If it does: drop the job, drop it and exit with 1, or replace what waits. Else as the worker has it."
+        ),
     ] = None,
     header: Annotated[
         list[str] | None, Parameter(help="A header of the job, as NAME=VALUE; may be given again.", negative="")
@@ -143,6 +147,7 @@ def push(  # noqa: PLR0913 - the options of a command line
     worker = worker_of(loaded, queue)
     try:
         (pushed,) = loaded.core.pushes.push_or_raise(worker, [job])
+        raise_conflicts(worker, [job], [pushed])
     except JobError as error:
         # Without a position: there is one job.
         raise JobError(error.reason, field=error.field) from error

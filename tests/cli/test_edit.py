@@ -54,6 +54,30 @@ def test_without_a_number_the_payloads_are_listed(shop: ShopOfCommands) -> None:
     assert second.endswith("...")
 
 
+def test_a_payload_without_a_number_is_refused(shop: ShopOfCommands) -> None:
+    """It would be ignored, and the code would say that all is done."""
+    shop.worker.push("a", 1)
+    code, out, told = shop.run("edit", shop.queue, "a", "--payload", "2", *REASON, "--yes")
+    assert (2, "", True, 1) == (code, out, "--payload needs ARRIVAL" in told, first_of(shop).payload)
+
+
+def test_the_payloads_are_an_object_with_json(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the API has it: null in the place of one that the mask hides."""
+    monkeypatch.setattr(type(shop.app.config), "mask", property(lambda _: lambda _queue, _id, payload: payload and 1))
+    shop.worker.push("a", 1)
+    shop.worker.push("a", "secret", score=1.5)
+    payloads = json.loads(shop.run("edit", shop.queue, "a", "--json")[1])["payloads"]
+    assert {1, None} == {one["payload"] for one in payloads}
+    assert {"place", "arrival", "score", "digest", "payload"} == payloads[0].keys()
+
+
+def test_the_help_says_that_a_reason_is_needed(shop: ShopOfCommands) -> None:
+    """A default would say that it is not."""
+    text = shop.run("edit", "--help")[1]
+    assert "which an edit needs" in " ".join(text.split())
+    assert 'default: ""' not in text
+
+
 def test_an_edit_is_made_after_a_yes_and_can_be_undone(shop: ShopOfCommands, type_in: Type) -> None:
     """The question has the old payload; anything but yes changes nothing."""
     shop.worker.push("a", {"status": "new"})

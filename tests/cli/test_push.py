@@ -10,9 +10,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lowkiq_lambda import BackendUnavailable, Pushed, PushInterrupted, Worker
+from lowkiq_lambda import BackendUnavailable, Pushed, PushInterrupted, Unique, Worker
 from lowkiq_lambda.push.pushes import Pushes
 from tests.cli.conftest import TWO_DAYS, ShopOfCommands
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
 
 NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
 
@@ -49,6 +51,22 @@ def test_a_push_tells_programs_all_that_pushed_has(shop: ShopOfCommands) -> None
     assert (0, "17", False) == (code, (told := msgspec.json.decode(out, type=Pushed)).id, told.merged)
     assert repeated.repeated
     assert "repeated: the key was pushed before" in shop.run(*words[:-1])[1]
+
+
+def test_a_dropped_job_ends_the_command_as_its_on_conflict_says(shop: ShopOfCommands) -> None:
+    """With "raise", of the job or of its worker, it is refused; else it is told that nothing changed."""
+    unique = Unique("waiting", on_conflict="raise")
+    worker = declare(shop.app, f"{shop.queue}-unique", Notes(), shards_count=1, unique=unique)
+    worker.push("17", "first")
+    words = ["push", worker.queue_name, "17", "2"]
+    declared, dropped = shop.run(*words), shop.run(*words, "--on-conflict", "drop")
+    shop.worker.push("17", "first")
+    raised = shop.run("push", shop.queue, "17", "2", "--unless", "waiting", "--on-conflict", "raise")
+
+    refusal = (1, "", "error: The job '17' was dropped, as its id has work: waiting.\n")
+    told = (0, "17: shard 0, dropped: the id waits, and nothing changed\n", "")
+    assert [refusal, told, refusal] == [declared, dropped, raised]
+    assert ["first"] == stored(shop, "17")
 
 
 def test_a_push_to_a_paused_id_tells_so(shop: ShopOfCommands) -> None:
