@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchTask
+from lowkiq_lambda.cli.changing import many
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import paint, remark, say, table, when, write_json
 from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import ACT, ActOptions, app_of
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
+from lowkiq_lambda.operate.presentation.tasks import TaskReader, TaskResponse, below_words
+from lowkiq_lambda.tasks.family import family_of
 from lowkiq_lambda.tasks.views import Item, ItemError, Progress, Status, TaskSummary
 
 if TYPE_CHECKING:
@@ -85,7 +88,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
             return _list(loaded, after, limit, json=json)
         one = loaded.tasks.get(task)
         if items is not None:
-            return _tell_items(one, items, (after, limit), json=json)
+            return _tell_items(loaded, one, items, (after, limit), json=json)
         if cancel:
             return _cancel(loaded, one, act, running=running, json=json)
         return _tell(one, watch=watch, json=json)
@@ -97,9 +100,9 @@ def tasks(  # noqa: PLR0913 - the options of a command line
 
 
 def _list(app: "Lowkiq", after: str | None, limit: int, *, json: bool) -> int:
-    page = app.tasks.list(after, limit)
+    page = TaskReader(app.tasks).page(after, limit)
     if json:
-        write_json({"tasks": page.tasks, "next": page.next})
+        write_json(page)
         return DONE
     now = app.core.backend.clock.time()
     if page.tasks:
@@ -119,8 +122,8 @@ def _tell(task: "Task", *, watch: bool, json: bool) -> int:
     while True:
         progress = task.progress(_FIRST)
         if json:
-            fields = _fields(progress)
-            say(msgspec.json.encode(fields).decode()) if watch else write_json(fields)
+            response = TaskResponse.of(progress)
+            say(msgspec.json.encode(response).decode()) if watch else write_json(response)
         else:
             say(*_lines(progress))
         if not watch or progress.next_poll is None:
@@ -134,14 +137,11 @@ def _tell(task: "Task", *, watch: bool, json: bool) -> int:
     return DONE
 
 
-def _fields(progress: Progress) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(progress), "total": progress.total, "ended": progress.ended}
-
-
 def _lines(progress: Progress) -> Iterator[str]:
     share = f" ({progress.ended / progress.total:.0%})" if progress.total else ""
     items = f"{progress.ended:,} of {progress.total:,} items have ended{share}"
-    yield visible(f"{progress.name}: {progress.state}, {items}")
+    below = f"; {words}" if (words := below_words(progress)) else ""
+    yield visible(f"{progress.name}: {progress.state}, {items}{below}")
     counts = [f"{count:,} {status}" for status, count in progress.counts.items() if count]
     line = f"  {', '.join(counts) or 'no items'}"
     yield paint(line, "red") if any(progress.counts[status] for status in _TROUBLES) else line
@@ -150,27 +150,16 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"  ended at {when(progress.completed_at)}"
 
 
-def _tell_items(task: "Task", status: Status, part: tuple[str | None, int], *, json: bool) -> int:
+def _tell_items(app: "Lowkiq", task: "Task", status: Status, part: tuple[str | None, int], *, json: bool) -> int:
     after, limit = part
-    page = task.items(status, after, limit)
     if json:
-        write_json({"items": [_item_fields(item) for item in page.items], "next": page.next})
+        write_json(TaskReader(app.tasks).items(task.id, status, after, limit))
         return DONE
+    page = task.items(status, after, limit)
     say(*(visible(_item(item, item.text)) for item in page.items))
     number = f"{len(page.items):,} item{'s' if len(page.items) != 1 else ''}"
     remark(number if page.next is None else f"{number}; more: --after {page.next}")
     return DONE
-
-
-def _item_fields(item: Item) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(item)
-    course = fields.pop("messages")
-    return {
-        "queue": fields.pop("queue_name"),
-        **fields,
-        "messages": [message.text for message in course if message.text],
-        "course": [message._asdict() for message in course],
-    }
 
 
 def _item(item: Item | ItemError, text: str) -> str:
@@ -182,22 +171,25 @@ def _item(item: Item | ItemError, text: str) -> str:
 def _cancel(app: "Lowkiq", task: "Task", act: ActOptions, *, running: bool, json: bool) -> int:
     from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 
-    before = task.progress()
-    waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
-    runs = f", and stop {before.counts['running']:,} that run" if running else ""
-    question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}{runs}, at"
-    number = before.counts["enqueued"] + before.counts["running"] * running
+    before = family_of(app.tasks, task.id)
+    total = before.top.total + sum(one.total for one in before.below)
+    waits = f"{before.count('enqueued'):,} of {'the' if before.below else 'its'} {total:,} items wait"
+    runs = f", and stop {before.count('running'):,} that run" if running else ""
+    below = f" and {many(len(before.below), 'open task')} below it" if before.below else ""
+    question = f"Cancel the task {visible(before.top.name)} ({task.id}){below}, of which {waits}{runs}, at"
+    number = before.would_touch(running=running)
     why = act.reason_if_agreed(f"{question} {without_password(app.core.connections.url)}?", number, json=json)
     if why is None:
         return NOT_APPLIED
     left = task.cancel(_CANCELLING, running=running)
-    progress = task.progress()
-    changed = progress.counts["cancelled"] - before.counts["cancelled"]
-    note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, why)
+    after = before.again(app.tasks)
+    changed = after.count("cancelled") - before.count("cancelled")
+    note(app, OF_NO_QUEUE, "cancel", f"task {after.top.name!r} {task.id}", changed, why)
     if json:
-        write_json(_fields(progress))
+        write_json(TaskResponse.of(after.top))
         return DONE
     rest = f"; {left:,} still wait, and are deleted within minutes" if left else ""
-    runs = f"; {progress.counts['running']:,} still run, and are asked to stop unless others pushed them too"
-    say(f"cancelled {changed:,} items{rest}{runs if running and progress.counts['running'] else ''}")
+    still = after.count("running")
+    runs = f"; {still:,} still run, and are asked to stop unless others pushed them too"
+    say(f"cancelled {changed:,} items{rest}{runs if running and still else ''}")
     return DONE

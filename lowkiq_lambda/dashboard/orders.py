@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.tasks.family import family_of
 from lowkiq_lambda.tasks.views import Progress
 from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
@@ -29,15 +30,15 @@ def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop
 
 
 def cancel_task(context: RequestContext, task_id: str, *, running: bool) -> Progress:
-    """Cancels the task, and writes that to the activity log; how far the task has come by then.
+    """Cancels the task and those below it, and writes that to the activity log; how far the task has come by then.
 
     `running`: what runs for it alone is asked to stop. Raises NoSuchTask, and ReasonMissing.
     """
     task = context.app.tasks.get(task_id)
-    counts = task.progress().counts
-    need_reason(context.reason, counts["enqueued"] + counts["running"] * running)
+    before = family_of(context.app.tasks, task_id)
+    need_reason(context.reason, before.would_touch(running=running))
     task.cancel(SECONDS, running=running)
-    progress = task.progress()
-    cancelled = progress.counts["cancelled"] - counts["cancelled"]
-    activity.note_task(context, "cancel", task_id, progress.name, cancelled)
-    return progress
+    after = before.again(context.app.tasks)
+    cancelled = after.count("cancelled") - before.count("cancelled")
+    activity.note_task(context, "cancel", task_id, after.top.name, cancelled)
+    return after.top

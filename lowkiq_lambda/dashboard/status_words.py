@@ -9,15 +9,8 @@ from msgspec.structs import asdict, replace
 
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import Cursor
-from lowkiq_lambda.dashboard.api.tasks import (
-    ItemPageResponse,
-    ItemResponse,
-    ItemsParams,
-    MessageResponse,
-    TaskLimit,
-    TaskParams,
-    TaskResponse,
-)
+from lowkiq_lambda.dashboard.api.tasks import ItemsParams, TaskLimit, TaskParams
+from lowkiq_lambda.operate.presentation.tasks import ItemPageResponse, ItemResponse, MessageResponse, TaskResponse
 from lowkiq_lambda.tasks.views import STATUSES, Kind, Status
 
 _KIND_OF: Mapping[Kind, Status] = {"working": "running"}

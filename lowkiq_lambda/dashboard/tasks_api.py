@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from inspect import isawaitable, signature
 from typing import Any, Final, TypeAlias
@@ -18,9 +19,10 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.dashboard.api.operations import ApiError, params_from
 from lowkiq_lambda.dashboard.api.responses import polled_response
-from lowkiq_lambda.dashboard.api.tasks import ProgressParams, TaskReader, TasksParams
+from lowkiq_lambda.dashboard.api.tasks import ProgressParams, TasksParams, read_items, read_one, read_page
 from lowkiq_lambda.dashboard.problems import problem_response
 from lowkiq_lambda.dashboard.status_words import StatusWords, WordedItemsParams
+from lowkiq_lambda.operate.presentation.tasks import TaskReader
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.tasks.views import STATUSES, Status
 
@@ -60,12 +62,12 @@ def tasks_api(
     if authorize is None or not callable(check):
         raise ConfigError(NO_AUTHORIZE, setting="authorize")
     _check_arguments(authorize)
-    reader, guard = TaskReader(app, mask), _Guard(authorize)
+    reader, guard = TaskReader(app.tasks, mask), _Guard(authorize)
     own = StatusWords(_checked("words", words or {}), _checked("texts", texts or {}))
     routes = [
-        Route("/tasks", guard.endpoint(TasksParams, reader.page)),
-        Route("/tasks/{id}", guard.endpoint(ProgressParams, lambda params: own.progress(reader.one(params)))),
-        Route("/tasks/{id}/items", guard.endpoint(WordedItemsParams, lambda params: own.items(reader.items, params))),
+        Route("/tasks", guard.endpoint(TasksParams, partial(read_page, reader))),
+        Route("/tasks/{id}", guard.endpoint(ProgressParams, lambda params: own.progress(read_one(reader, params)))),
+        Route("/tasks/{id}/items", guard.endpoint(WordedItemsParams, partial(own.items, partial(read_items, reader)))),
     ]
     served = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_error})
     served.router.redirect_slashes = False

@@ -129,9 +129,9 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(at for at in (self.created_at, self.pushed_at, self.closed_at, self.cancelled_at) if at is not None)
 
     @property
-    def cancelled_or_closed_at(self) -> float | None:
-        """When it was cancelled, also where it had been closed before; else when it was closed."""
-        return self.closed_at if self.cancelled_at is None else self.cancelled_at
+    def closed_or_cancelled_at(self) -> float | None:
+        """When it was closed; else when it was cancelled."""
+        return self.cancelled_at if self.closed_at is None else self.closed_at
 
     @property
     def expires_at(self) -> float:
@@ -148,7 +148,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             state=self.state,
             pushed=self.next,
             created_at=self.created_at,
-            closed_at=self.cancelled_or_closed_at,
+            closed_at=self.closed_or_cancelled_at,
             completed_at=self.completed_at,
         )
 

@@ -95,16 +95,17 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: State
     counts: dict[Status, int]
-    """Items by status; every status is there."""
+    """Its own items by status; every status is there. Items of tasks below it are not counted."""
     created_at: float
     closed_at: float | None
-    """When it was closed, or cancelled."""
+    """When it was closed, or cancelled without having been closed."""
     completed_at: float | None
     """When all items had ended, of a task that was closed or cancelled."""
     expires_at: float
     """When the task and its items are forgotten, as far as is known now."""
     version: str
     """Another text whenever anything here, but `next_poll`, is another one: an ETag."""
+    cancelled_at: float | None = None
     failed_at: float | None = None
     """When its `on_failure` was pushed, or that of a task above it."""
     succeeded_at: float | None = None

@@ -9,7 +9,8 @@ import pytest
 from lowkiq_lambda.cli.evict import EvictedHolder
 from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
 from lowkiq_lambda.operate.presentation.schedules import EntryResponse
-from tests.cli.conftest import ShopOfCommands, Type
+from lowkiq_lambda.operate.presentation.tasks import ItemPageResponse, TaskReader, TaskResponse
+from tests.cli.conftest import TWO_DAYS, ShopOfCommands, Type
 from tests.kit.handlers import Notes
 from tests.kit.handlers import failing as failing_ids
 from tests.kit.workers import declare, jobs_of
@@ -108,6 +109,55 @@ def test_a_task_is_cancelled_after_a_yes(shop: ShopOfCommands, type_in: Type) ->
     assert (0, f"{question} Only 'yes' will do: cancelled 2 items\n") == done[:2]
     assert ("cancel", f"task 'wrong file' {task.id}", 2, "the wrong file") in acts(shop, OF_NO_QUEUE)
     assert [] == shop.app.operate(shop.worker).waiting.fetch(["1", "2"])
+
+
+def test_a_task_names_the_open_tasks_below_it_and_its_cancel_counts_their_items(shop: ShopOfCommands) -> None:
+    """Else a task whose own items have ended would seem to be stuck, and its cancel to do nothing."""
+    with shop.app.task("parent") as parent, parent.task("child") as child, child.task("grandchild") as grandchild:
+        parent.push_many(shop.worker, jobs_of(["1"]))
+        child.push_many(shop.worker, [{"id": number, "delay": TWO_DAYS} for number in range(2, 6)])
+        grandchild.push_many(shop.worker, [{"id": "6", "delay": TWO_DAYS}])
+    shop.app.drain()
+
+    told = shop.run("tasks", parent.id)[1].splitlines()[0]
+    asked = shop.run("tasks", parent.id, "--cancel")[2]
+    done = shop.run("tasks", parent.id, "--cancel", "--yes")
+    after = shop.run("tasks", parent.id)[1].splitlines()[0]
+
+    ended = "1 of 1 items have ended (100%)"
+    assert f"parent: closed, {ended}; 1 task below it is open: {child.id}" == told
+    assert f"({parent.id}) and 2 open tasks below it, of which 5 of the 6 items wait, at " in asked
+    assert (0, "cancelled 5 items\n") == done[:2]
+    assert ("cancel", f"task 'parent' {parent.id}", 5, "") in acts(shop, OF_NO_QUEUE)
+    assert f"parent: cancelled, {ended}" == after
+
+
+def test_a_cancel_of_many_items_of_tasks_below_needs_a_reason(shop: ShopOfCommands) -> None:
+    """As one of as many of its own does."""
+    with shop.app.task("parent") as parent, parent.task("child") as child:
+        child.push_many(shop.worker, [{"id": number, "delay": TWO_DAYS} for number in range(101)])
+
+    code, _, told = shop.run("tasks", parent.id, "--cancel", "--yes")
+
+    assert (2, True, 101) == (code, "this is on 101" in told, child.progress().counts["enqueued"])
+
+
+def test_a_program_reads_of_tasks_what_the_api_has(shop: ShopOfCommands) -> None:
+    """The same names of fields, by the same code."""
+    worker = declare(shop.app, f"{shop.queue}-tasks", Notes(failing_ids("2")), max_retry_count=0)
+    with shop.app.task("import of May") as task:
+        task.push_many(worker, [{"id": "1"}, {"id": "2", "item": "line 2"}])
+    shop.app.drain()
+    reader = TaskReader(shop.app.tasks)
+
+    one = shop.run("tasks", task.id, "--json")[1]
+    items = shop.run("tasks", task.id, "--items", "dead", "--json")[1]
+    listed = shop.run("tasks", "--json")[1]
+
+    assert reader.one(task.id, 10) == msgspec.json.decode(one, type=TaskResponse)
+    assert [("line 2", "2")] == [(error["label"], error["id"]) for error in json.loads(one)["errors"]]
+    assert reader.items(task.id, "dead", None, 100) == msgspec.json.decode(items, type=ItemPageResponse)
+    assert {"version", "next_poll", "tasks", "next"} == json.loads(listed).keys()
 
 
 def test_what_runs_of_a_task_is_asked_to_stop(shop: ShopOfCommands) -> None:

@@ -12,10 +12,10 @@ from redis.connection import AbstractConnection
 
 from lowkiq_lambda import BackendUnavailable, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.operate.inspect.job_list import JobListReader
 from lowkiq_lambda.operate.presentation.jobs import LARGEST_PAYLOAD
+from lowkiq_lambda.operate.presentation.pages import LARGEST_PAGE
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD

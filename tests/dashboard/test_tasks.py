@@ -106,7 +106,7 @@ def test_a38_items_have_their_messages_and_those_that_failed_come_first(task: Ta
 
 def test_a_page_of_items_stays_small(task: Task, robot: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """API Gateway refuses an answer above its limit: a page of large items ends sooner, and the next one goes on."""
-    monkeypatch.setattr("lowkiq_lambda.dashboard.api.responses.LARGEST_PAGE", 500)
+    monkeypatch.setattr("lowkiq_lambda.operate.presentation.pages.LARGEST_PAGE", 500)
     pages = [items(robot, task).json]
     while following := pages[-1]["next"]:
         pages.append(items(robot, task, after=following).json)
@@ -395,3 +395,25 @@ def test_a_task_page_has_the_course_of_items_and_the_tasks_around_it(
     assert f"task?id={parent.id}" in below.text
     assert f"task?id={child.id}" in above.text
     assert "Tasks below it" in above.words
+
+
+def test_a_task_page_names_the_open_tasks_below_it_and_a_cancel_counts_their_items(
+    app: Lowkiq, enrol: type[Worker], browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until all of them have ended, the task has not; its own times stay apart from that of its cancel."""
+    with app.task("parent") as parent, parent.task("child") as child:
+        parent.push_many(enrol, [{"id": "1"}])
+        child.push_many(enrol, [{"id": job_id, "delay": 3_600} for job_id in ("2", "3")])
+    app.drain()
+    caplog.set_level(logging.INFO, ACTIVITY)
+
+    before, asked = browser.get(f"/task?id={parent.id}").words, browser.get(f"/actions/task?id={parent.id}").words
+    browser.send("/actions/task", {"id": parent.id})
+    after = browser.get(f"/task?id={parent.id}").words
+
+    below = f"1 task below it is open: {child.id}."
+    assert f"1 of 1 item has ended. {below}" in before
+    assert f"with 2 waiting and 0 running items, those of tasks below it among them. {below}" in asked
+    assert "'parent': 2 changed, " in caplog.records[-1].getMessage()
+    assert (True, False) == ("Closed" in after, below in after)
+    assert "Cancelled" in after

@@ -104,16 +104,20 @@ def test_a_started_job_of_the_task_goes_and_one_that_others_share_stays(
 
 
 def test_a_task_says_when_it_was_cancelled(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """Also one that had been closed before: the time of its end is that of the cancelling."""
+    """Also one that had been closed before, which still says when; an open one says the same twice."""
     worker = declare(app, queue_name, Notes())
     with app.task("enrol") as task:
         task.push_many(worker, [{"id": "a", "delay": 500}])
+    unclosed = app.task("enrol")
+    closed_at, before = clock.time(), task.progress().cancelled_at
     clock.advance(100.0)
     cancelled_at = clock.time()
 
-    task.cancel()
+    for one in (task, unclosed):
+        one.cancel()
+    told = [(one.closed_at, one.cancelled_at) for one in (task.progress(), unclosed.progress())]
 
-    assert cancelled_at == task.progress().closed_at
+    assert (None, [(closed_at, cancelled_at), (cancelled_at, cancelled_at)]) == (before, told)
 
 
 def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

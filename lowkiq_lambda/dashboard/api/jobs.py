@@ -23,7 +23,6 @@ from lowkiq_lambda.dashboard.api.requests import (
     in_seconds,
     worker_named,
 )
-from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
@@ -42,6 +41,7 @@ from lowkiq_lambda.operate.presentation.jobs import (
     serializer_for,
     why,
 )
+from lowkiq_lambda.operate.presentation.pages import fitting
 from lowkiq_lambda.operate.waiting import WaitingIds, WaitingOrder
 from lowkiq_lambda.views.jobs import Page
 

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lowkiq_lambda.dashboard.api.responses import Polled, polled_response
+from lowkiq_lambda.dashboard.api.responses import polled_response
 from lowkiq_lambda.dashboard.context import RequestContext, Site, get, post
 from lowkiq_lambda.dashboard.problems import Code
+from lowkiq_lambda.operate.presentation.pages import Polled
 from lowkiq_lambda.views.activity import ReasonMissing
 
 PREFIX: Final = "/api/v1"

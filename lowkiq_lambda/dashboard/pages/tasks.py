@@ -19,7 +19,9 @@ from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_words import CHILD_WORDS, KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.inspect.error_groups import what_is_alike
 from lowkiq_lambda.operate.presentation.formatting import duration, quoted, short, visible
+from lowkiq_lambda.operate.presentation.tasks import below_words
 from lowkiq_lambda.store.server.together import Together, side_by_side
+from lowkiq_lambda.tasks.family import family_of
 from lowkiq_lambda.tasks.views import STATUSES, Item, Progress, Status, TaskPage, TaskSummary
 from lowkiq_lambda.views.activity import ReasonMissing, lacks_reason
 
@@ -72,6 +74,7 @@ def one(context: RequestContext) -> Response:
         "task_live.html" if context.is_partial else "task.html",
         task=progress,
         state_words=STATES[progress.state],
+        below=below_words(progress),
         may_cancel=not _why_not(progress),
         pace=_pace(progress, context.site.now()),
         messages=_by_message(item for look in wrong for item in look.result.items),
@@ -115,15 +118,17 @@ def _by_message(items: Iterable[Item]) -> list[tuple[str, int]]:
 def ask(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
     try:
-        task = context.app.tasks.get(context.query.get("id", "")).progress()
+        family = family_of(context.app.tasks, context.query.get("id", ""))
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
-    number = task.counts["enqueued"]
     return context.render(
         "actions_task.html",
-        task=task,
-        sentence=_why_not(task),
-        lacks_reason=lacks_reason("", number),
+        task=family.top,
+        below=below_words(family.top),
+        waiting=family.count("enqueued"),
+        running=family.count("running"),
+        sentence=_why_not(family.top),
+        lacks_reason=lacks_reason("", family.count("enqueued")),
     )
 
 
