@@ -33,7 +33,8 @@ as on the dashboard. With a search one call looks at some 50,000 jobs, so that a
 _EPILOGUE: Final = f"""{FILTERS}  Of jobs in flight: prefix, least_id, most_id, error and fingerprint.
 
 COLUMNS
-  DUE, DIED  when the job is due, or died; "blocked": it waits for an operator
+  DUE, DIED  when the job is due, or died; "blocked", "paused": it waits for
+             an operator
   RETRIES    how often it was retried; "-" before the first failure
   MORE       how many payloads it has beside the one that is printed
   ERROR      the last one
@@ -123,7 +124,7 @@ def _print(page: "WaitingJobs | DeadJobs", *, json: bool, lines: bool, is_first:
             rows = [(job.id, ago(job.updated_at - now), *_rest(job)) for job in page.jobs]
         else:
             head = ("ID", "DUE", "RETRIES", "MORE", "ERROR", "PAYLOAD")
-            rows = [(job.id, _due(job, now), _retries(job), *_rest(job)) for job in page.jobs]
+            rows = [(job.id, job.rests or ago(job.due_at - now), _retries(job), *_rest(job)) for job in page.jobs]
         cut = ([_short(cell) for cell in row] for row in rows)
         title, *text = table(head, cut, {0, 1, len(head) - 2, len(head) - 1})
         say(*([title] if is_first else []), *text)
@@ -141,12 +142,6 @@ def _payload(payload: "Payload") -> str:
     if isinstance(payload.left_out, int):
         return f"({payload.left_out:,} bytes)"
     return "(cannot be decoded)" if isinstance(payload.unreadable, bytes) else "(not shown: the app's mask failed)"
-
-
-def _due(job: "WaitingJob", now: float) -> str:
-    from lowkiq_lambda.store.shard.nodes import FAR
-
-    return "blocked" if job.due_at >= FAR else ago(job.due_at - now)
 
 
 def _retries(job: "WaitingJob") -> str:

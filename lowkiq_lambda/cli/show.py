@@ -15,12 +15,12 @@ from lowkiq_lambda.cli.queues import QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.operate.presentation.jobs import DeadJob, JobDetails, Payload, WaitingJob
+    from lowkiq_lambda.operate.presentation.jobs import DeadJob, JobDetails, Payload, ProgressResponse, WaitingJob
 
 JobId: TypeAlias = Annotated[str, Parameter(name="ID", help="The id of the job.")]
 
 _HELP: Final = """
-Show the job of an ID in QUEUE: its place, its payloads, its failures, and why it runs or does not.
+Show the job of an ID in QUEUE: its place, its payloads, its progress, its failures, and why it runs or does not.
 
 A job may wait, be in flight and lie in the morgue at once, with different payloads. The app's mask hides the same \
 here as on the dashboard. An ID that begins with a hyphen comes after --.
@@ -77,8 +77,8 @@ def _lines(details: "JobDetails", now: float) -> Iterator[str]:
         yield f"in flight, in shard {processing.shard}"
         yield from _rest(processing)
     if waiting is not None:
-        due = _moment(waiting.due_at, now)
-        yield f"waiting in shard {waiting.shard}, due {due}, {_failed(waiting.retry_count)}"
+        due = waiting.rests or f"due {_moment(waiting.due_at, now)}"
+        yield f"waiting in shard {waiting.shard}, {due}, {_failed(waiting.retry_count)}"
         yield from _rest(waiting)
     if dead is not None:
         yield f"in the morgue of shard {dead.shard}, since {_moment(dead.updated_at, now)}"
@@ -93,20 +93,24 @@ def _lines(details: "JobDetails", now: float) -> Iterator[str]:
 
 def _rest(job: "WaitingJob | DeadJob") -> Iterator[str]:
     for payload in job.payloads:
-        yield f"  score {plain(payload.score)}: {_payload(payload)}"
+        yield f"  score {plain(payload.score)}: {_shown(payload.payload, payload)}"
     if job.more_payloads:
         yield f"  and {job.more_payloads:,} more payloads"
+    if job.progress is not None:
+        yield visible(f"  progress: {job.progress.words}")
+        yield f"  cursor: {_shown(job.progress.cursor, job.progress)}"
     if job.error:
         yield f"  error: {_one_line(job.error)}"
 
 
-def _payload(payload: "Payload") -> str:
-    if isinstance(payload.payload, msgspec.Raw):
-        return visible(bytes(payload.payload).decode())
-    if isinstance(payload.left_out, int):
-        return f"({payload.left_out:,} bytes, which are not shown)"
-    if isinstance(payload.unreadable, bytes):
-        return f"(cannot be decoded: {payload.unreadable!r})"
+def _shown(value: msgspec.Raw | msgspec.UnsetType, holder: "Payload | ProgressResponse") -> str:
+    """The value, or why the holder does not have it."""
+    if isinstance(value, msgspec.Raw):
+        return visible(bytes(value).decode())
+    if isinstance(holder.left_out, int):
+        return f"({holder.left_out:,} bytes, which are not shown)"
+    if isinstance(holder.unreadable, bytes):
+        return f"(cannot be decoded: {holder.unreadable!r})"
     return "(not shown, as the app's mask failed)"
 
 

@@ -62,6 +62,7 @@ def tell_why(
 ) -> int:
     """Tell it; the exit code."""
     from lowkiq_lambda.operate.presentation.jobs import trace_of, why
+    from lowkiq_lambda.operate.presentation.progress_words import progress_words
 
     loaded = app_of(app)
     named_queue = queue_of(loaded, queue)
@@ -77,7 +78,8 @@ def tell_why(
         write_json(diagnosis)
     else:
         upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
-        say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
+        progress = [] if situation.progress is None else [f"Progress: {progress_words(situation.progress)}."]
+        say(*map(visible, (diagnosis.sentence, *diagnosis.more, *progress, *upcoming)))
         if not situation.is_unknown:
             tenant = None if situation.tenant is None else situation.tenant.tenant
             say(*_commands(named_queue, job_id, diagnosis.kind, tenant, app))
@@ -103,6 +105,8 @@ def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | No
         yield _typed(what, command_name, *words)
     if kind == "paused":
         yield _typed("end the pause", "resume", *queue)
+    elif kind == "job paused":
+        yield _typed("end the pause", "resume", *queue, f"--id={job_id}")
     elif kind == "tenant paused" and tenant is not None:
         yield _typed("end the pause", "resume", *queue, f"--tenant={tenant}")
     elif kind == "head blocked":

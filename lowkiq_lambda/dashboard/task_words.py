@@ -1,4 +1,4 @@
-"""Words of pages about tasks, their items, and the progress of a started job."""
+"""Words of pages about tasks and their items."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -6,8 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.rendering import WIDTH
-from lowkiq_lambda.jobs.job import ProgressView
-from lowkiq_lambda.operate.presentation.formatting import duration, exact
+from lowkiq_lambda.operate.presentation.formatting import exact
 from lowkiq_lambda.tasks.views import ChildState, State, Status
 
 STATES: Final[Mapping[State, str]] = {
@@ -61,8 +60,6 @@ _BAR: Final[tuple[Status, ...]] = (
 _LEAST: Final = 6
 """The width of the smallest part, so that one item of a million is seen."""
 
-UNREADABLE = "its progress cannot be read"
-
 
 class BarPart(msgspec.Struct, frozen=True):
     """A status in the bar: `x` and `width` in a box of WIDTH."""
@@ -99,39 +96,3 @@ def _parts(counts: Mapping[Status, int]) -> Iterator[BarPart]:
     for status, width in widths.items():
         yield BarPart(status, nonzero[status], round(x, 1), round(width * scale, 1))
         x += width * scale
-
-
-def progress_words(progress: ProgressView) -> str:
-    """The progress of a started job, in words.
-
-    >>> progress_words(ProgressView(cursor=1, items=61_204, total=100_000, interruptions=3, reason="out of time"))
-    '61,204 of 100,000 items, 3 interruptions (last: out of time), 0 s of work'
-    >>> progress_words(ProgressView(cursor=1, items=1, interruptions=1, failures=2, seconds=212.0, reason="paused"))
-    '1 item, 1 interruption (paused), 2 failures, 3m 32s of work'
-    >>> progress_words(ProgressView(cursor=1, items=9, seconds=60.0, fraction=0.75))
-    '9 items, 1m of work, about 20 s left'
-    """
-    if progress.is_unreadable:
-        return UNREADABLE
-    parts = [_items(progress)]
-    if progress.interruptions:
-        last = "last: " if progress.interruptions > 1 else ""
-        parts.append(
-            _many(progress.interruptions, "interruption") + (f" ({last}{progress.reason})" if progress.reason else "")
-        )
-    if progress.failures:
-        parts.append(_many(progress.failures, "failure"))
-    parts.append(f"{duration(progress.seconds)} of work")
-    if progress.seconds_left is not None:
-        parts.append(f"about {duration(progress.seconds_left)} left")
-    return ", ".join(parts)
-
-
-def _items(progress: ProgressView) -> str:
-    if progress.total is None:
-        return _many(progress.items, "item")
-    return f"{exact(progress.items)} of {_many(progress.total, 'item')}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{exact(count)} {noun}{'s' if count != 1 else ''}"

@@ -1,6 +1,7 @@
 """`lowkiq stats`, `show` and `why`: what is told of queues and jobs."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,13 +11,16 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Worker, discard_on, kill_on
 from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
 from lowkiq_lambda.operate.presentation.jobs import JobDetails
 from lowkiq_lambda.operate.presentation.queues import Queues
+from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import QueueHistory
 from tests.cli.conftest import MODULE, TWO_DAYS, ShopOfCommands, handle
 from tests.kit.apps import closing_app
+from tests.kit.started import put_off
 from tests.kit.workers import jobs_of
 
 
@@ -195,6 +199,36 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
     assert queue.endswith(f"-> end the pause: lowkiq resume {shop.queue}\n")
     assert tenant.endswith(f"-> end the pause: lowkiq resume {shop.queue}-t '--tenant=-my shop'\n")
     assert (0, "resumed\n") == shop.run("resume", f"{shop.queue}-t", "--tenant=-my shop", "--yes")[:2]
+
+
+def test_a_paused_job_is_said_to_be_paused(shop: ShopOfCommands) -> None:
+    """Its time to come is none that anybody waits for; why has the command that ends the pause."""
+    shop.worker.push("-17")
+    shop.run("pause", shop.queue, "--id=-17", "--yes")
+
+    shown, listed = shop.run("show", shop.queue, "--", "-17")[1], shop.run("ls", shop.queue)[1]
+    why = shop.run("why", shop.queue, "--", "-17")[1].splitlines()
+
+    assert re.match(r"waiting in shard \d, paused, never failed\n", shown)
+    assert ["-17", "paused"] == listed.splitlines()[1].split()[:2]
+    assert f"-> end the pause: lowkiq resume {shop.queue} --id=-17" == why[-1]
+    assert 0 == shop.run("resume", shop.queue, "--id=-17", "--yes")[0]
+    assert "paused" not in shop.run("show", shop.queue, "--", "-17")[1]
+
+
+def test_a_started_job_is_shown_with_its_progress(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far it is and its cursor, as far as the mask shows that; why has the numbers alone."""
+    shop.worker.push("17")
+    put_off(shop.app, shop.worker, "17", JobProgress(cursor=dump_json(["eu", 61_204]), items=3, total=4, seconds=60.0))
+
+    shown, why = shop.run("show", shop.queue, "17")[1], shop.run("why", shop.queue, "17")[1]
+    monkeypatch.setattr(type(shop.app.config), "mask", property(lambda _: lambda *_: "***"))
+    masked = shop.run("show", shop.queue, "17")[1] + shop.run("why", shop.queue, "17")[1]
+
+    words = "3 of 4 items, 1m of work, about 20 s left"
+    assert f'\n  progress: {words}\n  cursor: ["eu",61204]\n' in shown
+    assert f"\nProgress: {words}.\n" in why
+    assert ('\n  cursor: "***"\n' in masked, "61204" in masked) == (True, False)
 
 
 def test_why_tells_how_a_blocked_id_is_unblocked(shop: ShopOfCommands) -> None:

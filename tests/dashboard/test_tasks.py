@@ -398,7 +398,7 @@ def test_a_task_page_has_the_course_of_items_and_the_tasks_around_it(
 
 
 def test_a_task_page_names_the_open_tasks_below_it_and_a_cancel_counts_their_items(
-    app: Lowkiq, enrol: type[Worker], browser: Browser, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, enrol: type[Worker], browser: Browser, caplog: pytest.LogCaptureFixture, clock: ManualClock
 ) -> None:
     """Until all of them have ended, the task has not; its own times stay apart from that of its cancel."""
     with app.task("parent") as parent, parent.task("child") as child:
@@ -408,6 +408,7 @@ def test_a_task_page_names_the_open_tasks_below_it_and_a_cancel_counts_their_ite
     caplog.set_level(logging.INFO, ACTIVITY)
 
     before, asked = browser.get(f"/task?id={parent.id}").words, browser.get(f"/actions/task?id={parent.id}").words
+    clock.advance(100.0)
     browser.send("/actions/task", {"id": parent.id})
     after = browser.get(f"/task?id={parent.id}").words
 

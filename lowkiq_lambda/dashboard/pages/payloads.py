@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.task_words import progress_words
 from lowkiq_lambda.jobs.job import ProgressView, ScoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.operate.presentation.progress_words import progress_words
 
 LARGEST: Final = 100_000
 """Bytes of a payload on a page."""

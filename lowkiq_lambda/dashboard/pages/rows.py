@@ -7,10 +7,10 @@ import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
-from lowkiq_lambda.dashboard.task_words import progress_words
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
+from lowkiq_lambda.operate.presentation.progress_words import progress_words
 from lowkiq_lambda.store.shard.nodes import FAR
 
 _LONGEST_ID: Final = 80

@@ -15,8 +15,10 @@ from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.limit_words import limits_of
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.operate.presentation.progress_words import progress_words
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.settings.protocols import Mask
+from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.views.jobs import JobExplanation
 
 _DROPPED: Final = frozenset({"discarded", "expired"})
@@ -75,6 +77,13 @@ class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int | msgspec.UnsetType = msgspec.UNSET
     mask_failed: bool | msgspec.UnsetType = msgspec.UNSET
 
+    @property
+    def words(self) -> str:
+        """It in words, without the cursor."""
+        numbers = {name: getattr(self, name) for name in ProgressView.__struct_fields__ if name != "cursor"}
+        cursor = self.unreadable if isinstance(self.unreadable, bytes) else None
+        return progress_words(ProgressView(cursor=cursor, **numbers))
+
 
 class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `more_payloads`: the number of payloads that the response leaves out.
@@ -95,6 +104,11 @@ class WaitingJob(JobResponse, frozen=True, kw_only=True):
 
     due_at: float
     retry_count: int
+
+    @property
+    def rests(self) -> str:
+        """The word blocked or paused, of one that is due only once an operator acts; else empty."""
+        return "blocked" if self.due_at >= FAR else "paused" if self.due_at >= FOREVER else ""
 
 
 class DeadJob(JobResponse, frozen=True, kw_only=True):

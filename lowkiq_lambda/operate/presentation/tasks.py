@@ -46,10 +46,11 @@ class TaskResponse(Polled, frozen=True, kw_only=True):
     """How far a task has come. Its shards are read one after the other, so the numbers may be a moment apart.
 
     `counts`: its own items by status; every status is there. `ended`: how many of the `total` have ended, in whatever
-    way. Times are Unix seconds by the server's clock; null: not yet. `closed_at`: when it was closed,
-    or else cancelled. `completed_at`: when all items of a closed or cancelled task had ended. `expires_at`: when the task and its items
-    are forgotten, as far as is known now. `failed_at`, `succeeded_at`: when `on_failure`, `on_success` was pushed.
-    `children`: the states of the tasks that are items of it, by id. `errors`: items that failed, died or were lost.
+    way. Times are Unix seconds by the server's clock; null: not yet. `closed_at`: when it was closed, or else
+    cancelled. `completed_at`: when all items of a closed or cancelled task had ended. `expires_at`: when the task and
+    its items are forgotten, as far as is known now. `failed_at`, `succeeded_at`: when `on_failure`, `on_success` was
+    pushed. `children`: the states of the tasks that are items of it, by id. `errors`: items that failed, died or were
+    lost.
     """
 
     id: str
