@@ -13,7 +13,6 @@ from lowkiq_lambda.cli.parts import AppOption, command_app, finite_number, flag,
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
-from lowkiq_lambda.push.pushes import raise_conflicts
 
 _HELP: Final = """
 Push a job to QUEUE: its ID, and its payload as JSON, else an empty text. Or push all jobs of a file.
@@ -126,6 +125,7 @@ def push(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Push; the exit code."""
     from lowkiq_lambda.cli.push_file import push_file
+    from lowkiq_lambda.push.pushes import raise_conflicts
 
     fields: dict[str, Any] = {"score": score, "delay": delay, "due_at": due_at, "key": key, "key_ttl": key_ttl}
     fields |= {"expires_in": expires_in, "unless": unless, "on_conflict": on_conflict}

@@ -1,11 +1,13 @@
 """A task and the open tasks below it, as they stand: what a cancel of the task is about to change."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lowkiq_lambda.base.errors import NoSuchTask
-from lowkiq_lambda.tasks.tasks import Tasks
 from lowkiq_lambda.tasks.views import Progress, Status
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.tasks.tasks import Tasks
 
 
 class Family(NamedTuple):
@@ -22,14 +24,14 @@ class Family(NamedTuple):
         """How many items a cancel deletes, and with `running` stops, at most."""
         return self.count("enqueued", "running") if running else self.count("enqueued")
 
-    def again(self, tasks: Tasks) -> "Family":
+    def again(self, tasks: "Tasks") -> "Family":
         """The same tasks as they stand now. Raises NoSuchTask, BackendError."""
         # One of those below may be forgotten: then nothing of it has changed.
         below = tuple(_progress(tasks, one.id) or one for one in self.below)
         return Family(tasks.get(self.top.id).progress(), below)
 
 
-def family_of(tasks: Tasks, task_id: str) -> Family:
+def family_of(tasks: "Tasks", task_id: str) -> Family:
     """That of the task. Raises NoSuchTask, BackendError."""
     family = [tasks.get(task_id).progress()]
     for one in family:
@@ -39,7 +41,7 @@ def family_of(tasks: Tasks, task_id: str) -> Family:
     return Family(family[0], tuple(family[1:]))
 
 
-def _progress(tasks: Tasks, task_id: str) -> Progress | None:
+def _progress(tasks: "Tasks", task_id: str) -> Progress | None:
     with suppress(NoSuchTask):
         return tasks.get(task_id).progress()
     return None

@@ -3,14 +3,16 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
 from lowkiq_lambda.operate.presentation.pages import Polled, fitting, version_of
 from lowkiq_lambda.settings.protocols import Mask
-from lowkiq_lambda.tasks.tasks import Tasks
 from lowkiq_lambda.tasks.views import ChildState, Item, Kind, Progress, State, Status, TaskSummary
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.tasks.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +140,7 @@ class TaskReader:
     Its methods raise NoSuchTask, BackendError, and ValueError for an `after` that is the `next` of no page.
     """
 
-    tasks: Tasks
+    tasks: "Tasks"
     mask: Mask | None = None
 
     def page(self, after: str | None = None, limit: int = 100) -> TaskPageResponse:
