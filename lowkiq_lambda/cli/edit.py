@@ -114,8 +114,8 @@ def _decoded(payload: str | None) -> object:
 
 def _fields(masking: Masking, job_id: str, one: "StoredPayload") -> dict[str, object]:
     """As GET /api/v1/job/payloads writes them: null where the mask hides a part."""
-    shown = msgspec.Raw(payload_json(one.payload)) if masking.shows(job_id, one.payload) else None
-    return {**msgspec.structs.asdict(one), "payload": shown}
+    value = msgspec.Raw(payload_json(one.payload)) if masking.shows(job_id, one.payload) else None
+    return {**msgspec.structs.asdict(one), "payload": value}
 
 
 def _line(masking: Masking, job_id: str, one: "StoredPayload") -> str:

@@ -26,7 +26,7 @@ class Family(NamedTuple):
 
     def again(self, tasks: "Tasks") -> "Family":
         """The same tasks as they stand now. Raises NoSuchTask, BackendError."""
-        # One of those below may be forgotten: then nothing of it has changed.
+        # One of those below may be forgotten by then.
         below = tuple(_progress(tasks, one.id) or one for one in self.below)
         return Family(tasks.get(self.top.id).progress(), below)
 
