@@ -29,7 +29,8 @@ List the tasks that go on, and those that have ended, the latest first; of TASK 
 failed in it.
 
 --cancel deletes its waiting jobs, and those of tasks below it, unless others pushed them too; what runs ends by \
-itself. With --running its running jobs are asked to stop: one with a cursor stops at its next checkpoint, another one is not tried again. The command \
+itself. With --running its running jobs are asked to stop: one with a cursor stops at its next checkpoint, another one \
+is not tried again. The command \
 names the task and asks; with --yes it does not ask.
 """
 _EPILOGUE: Final = """
