@@ -127,9 +127,11 @@ def test_a_push_whose_answer_was_lost_is_not_refused_when_it_comes_again(
 
 
 def test_the_buffer_keeps_jobs_that_a_full_queue_refuses(
-    fault_proxy: FaultProxy, make_app: MakeApp, queue_name: str
+    fault_proxy: FaultProxy, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They go when there is room, each once, and new pushes to the shard are refused until then."""
+    # As in a function, no thread of its own delivers beside the test.
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "pushes")
     notes = Notes()
     app = make_app(redis_url=fault_proxy.url, when_unavailable=Buffer(), redis_timeout=0.3)
     worker = declare(app, queue_name, notes, shards_count=1, max_waiting=2, merge="never")

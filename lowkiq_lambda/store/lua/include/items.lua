@@ -9,8 +9,8 @@
 -- it ended or false}, these two in milliseconds after the first; `m`, its course: {milliseconds after that, line, ...}, where a line
 -- is the number of a reason, or the letter of the status that it got, or 'n', and behind it a text, with its newest
 -- time if it comes many times in turn; and `o`, how many other lines were left out. A row of an earlier form has no `t`, and its `m` has texts and numbers alone. `items` is the index of these: task, status, number. A ref without a row is one of a task that is forgotten.
-local REF, TASK = 16, 12
-local AT_ONCE, MOST_LINES, FIRST_LINES, PUT_OFF = 1000, 49, 9, 4
+local REF, TASK, PUT_OFF = 16, 12, 4
+local AT_ONCE, MOST_LINES, FIRST_LINES = 1000, 49, 9
 -- {task = true, ...} of those that had items end; and with 'f' behind it of each that had items fail, if it wants to know of that.
 local ended_in = {}
 
