@@ -20,8 +20,10 @@ def _set_wrong(number: int) -> None:
     time.monotonic = lambda: began[1] + (monotonic() - began[1]) * speed
 
 
-def main(url: str, name: str, number: int, seconds: float, limit: tuple[int, float], keys: int) -> None:  # noqa: PLR0913, PLR0917 - its command line
+def main(url: str, name: str, *numbers: str) -> None:
     """Ask until the time is over."""
+    number, most, keys = (int(numbers[place]) for place in (0, 2, 4))
+    seconds, per = float(numbers[1]), float(numbers[3])
     _set_wrong(number)
     from unittest.mock import patch  # noqa: PLC0415 - the clocks are set before
 
@@ -38,7 +40,7 @@ def main(url: str, name: str, number: int, seconds: float, limit: tuple[int, flo
             return nonce
 
     app = Lowkiq(Config(redis_url=url, client_pool_size=1))
-    limiter, calls = app.limiter(name, Rate(*limit)), 0
+    limiter, calls = app.limiter(name, Rate(most, per=per)), 0
     with patch("lowkiq_lambda.limiters.limiter.uuid4", Named):
         sys.stdin.readline()
         until = time.monotonic() + seconds
@@ -51,5 +53,4 @@ def main(url: str, name: str, number: int, seconds: float, limit: tuple[int, flo
 
 
 if __name__ == "__main__":
-    _, url_, name_, number_, seconds_, limit_, per_, keys_ = sys.argv
-    main(url_, name_, int(number_), float(seconds_), (int(limit_), float(per_)), int(keys_))
+    main(*sys.argv[1:])

@@ -3,6 +3,7 @@
 import heapq
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
@@ -57,27 +58,36 @@ class TurnSimulation:
         return self.jobs / A_SECOND / (self.granted[-1][0] - self.granted[0][0])
 
 
+class LateJobs(NamedTuple):
+    """How late jobs come back, whether free points are kept for elders, and bounds of what comes of it."""
+
+    late: float
+    patience: float
+    calls: float
+    displacement: int
+    throughput: float
+
+
 @pytest.mark.parametrize(
-    ("late", "patience", "most_calls", "farthest", "least"),
+    "case",
     [
-        pytest.param(0.0, 0.0, 2.1, A_SECOND - 1, 0.97, id="at their moment"),
-        pytest.param(0.3, 0.0, 4.5, 80, 0.88, id="late"),
-        pytest.param(2.0, 0.0, 4.5, 180, 0.85, id="later"),
-        pytest.param(0.3, 1.0, 4.5, 15, 0.80, id="late, strict"),
-        pytest.param(2.0, 1.0, 7.0, 30, 0.50, id="later, strict"),
+        pytest.param(LateJobs(0.0, 0.0, 2.1, A_SECOND - 1, 0.97), id="at their moment"),
+        pytest.param(LateJobs(0.3, 0.0, 4.5, 80, 0.88), id="late"),
+        pytest.param(LateJobs(2.0, 0.0, 4.5, 180, 0.85), id="later"),
+        pytest.param(LateJobs(0.3, 1.0, 4.5, 15, 0.80), id="late, strict"),
+        pytest.param(LateJobs(2.0, 1.0, 7.0, 30, 0.50), id="later, strict"),
     ],
 )
-def test_jobs_are_served_in_the_order_of_asking_among_those_that_are_there(  # noqa: PLR0913, PLR0917 - a table
-    server: Server, queue_name: str, late: float, patience: float, most_calls: float, farthest: int, least: float
+def test_jobs_are_served_in_the_order_of_asking_among_those_that_are_there(
+    server: Server, queue_name: str, case: LateJobs
 ) -> None:
     """Never more than the limit; each job asks a few times; displacement and throughput have bounds."""
-    asking = LimiterScript(server, queue_name, Limit("rate", A_SECOND, 1.0), patience=patience)
-    simulation = TurnSimulation(asking, JOBS, late, Random(7))
+    asking = LimiterScript(server, queue_name, Limit("rate", A_SECOND, 1.0), patience=case.patience)
+    simulation = TurnSimulation(asking, JOBS, case.late, Random(7))
 
     simulation.run()
 
-    figures = (simulation.calls / JOBS, simulation.displacement, simulation.throughput)
     assert simulation.fullest <= A_SECOND
-    assert figures[0] <= most_calls
-    assert figures[1] <= farthest
-    assert figures[2] >= least
+    assert simulation.calls / JOBS <= case.calls
+    assert simulation.displacement <= case.displacement
+    assert simulation.throughput >= case.throughput

@@ -5,6 +5,7 @@ from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
+import msgspec
 import pytest
 
 from lowkiq_lambda import BatchJob, DeclarationError, Later, Lowkiq, Worker
@@ -287,8 +288,6 @@ def test_a_progress_without_a_measure_has_the_bytes_that_it_had() -> None:
 
 def msgspec_array(data: bytes) -> list[Any]:
     """The fields of a record as they are stored."""
-    import msgspec  # noqa: PLC0415 - for this look alone
-
     array: list[Any] = msgspec.msgpack.decode(data)
     return array
 
