@@ -11,5 +11,10 @@ from tests.properties.unique import UniqueMachine
 @pytest.mark.timeout(900)
 def test_conflicts_are_as_in_the_model(server: Server) -> None:
     """Nothing is lost but what a push says, also if it replaces while the id begins; no journal contradicts it."""
-    run(UniqueMachine, server, EXAMPLES // 3)
-    assert {"stored", "waiting", "running", "cursor", "replace"} <= UniqueMachine.policies.keys()
+    policies = {"stored", "waiting", "running", "cursor", "replace"}
+    # Few examples meet a job with a cursor: go on until one did.
+    for _ in range(10):
+        run(UniqueMachine, server, EXAMPLES // 3)
+        if policies <= UniqueMachine.policies.keys():
+            break
+    assert policies <= UniqueMachine.policies.keys()
