@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import is_dataclass
-from typing import Final, TypeAlias
+from operator import countOf
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -11,6 +12,14 @@ from lowkiq_lambda.base.errors import JobError
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
+_CONTAINERS: Final = frozenset({dict, list, tuple})
+_TYPES: Final = _SCALARS | _CONTAINERS | {float}
+_SHORT: Final = 32
+"""Bytes of JSON in which so little stands that to go through it field by field is faster."""
+_LEVELS: Final = 100
+"""How deep a payload may be nested to be judged by its types. The call stack limits those that are nested deeper."""
+_DIGITS: Final = 4_000
+"""Of an integer that the decoder surely takes."""
 _encoder: Final = msgspec.json.Encoder(order="sorted")
 _decoder: Final = msgspec.json.Decoder()
 
@@ -22,11 +31,12 @@ def dump_json(payload: object) -> bytes:
     """
     try:
         dumped = _encoder.encode(payload)
+        kind = type(payload)
+        if kind is str or (len(dumped) > _SHORT and kind in _CONTAINERS and _surely_comes_back(payload, dumped)):
+            return dumped
         restored = _decoder.decode(dumped)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise JobError(_why_not(payload, payload) or f"cannot be written as JSON: {error}", field="payload") from error
-    if type(payload) is str and payload == restored:
-        return dumped
     wrong = _why_not(payload, restored)
     if wrong:
         raise JobError(wrong, field="payload")
@@ -36,6 +46,39 @@ def dump_json(payload: object) -> bytes:
 def load_json(dumped: bytes) -> object:
     """The payload that was dumped. Raises msgspec.DecodeError if the bytes are not JSON."""
     return _decoder.decode(dumped)
+
+
+def _surely_comes_back(payload: Any, dumped: bytes) -> bool:  # noqa: ANN401 - a dict, a list or a tuple
+    """Whether the types in it prove that JSON gives it back: a look for each level, and not one for each field.
+
+    The encoder has refused lone surrogates and keys that are not texts, but not those of a subclass.
+    """
+    keys: list[object] = []
+    kinds: set[type] = set()
+    nones = 0
+    containers = [payload]
+    for _ in range(_LEVELS):
+        parts: list[Any] = []
+        for one in containers:
+            if type(one) is dict:
+                keys += one
+                parts += one.values()
+            else:
+                parts += one
+        here = {*map(type, parts)}
+        if not here <= _TYPES:
+            return False
+        kinds |= here
+        nones += parts.count(None)
+        if here.isdisjoint(_CONTAINERS):
+            break
+        containers = [part for part in parts if type(part) in _CONTAINERS]
+    else:
+        return False
+    if int in kinds and len(dumped) > _DIGITS:
+        _decoder.decode(dumped)
+    # The encoder writes null for a number that is not finite.
+    return countOf(map(type, keys), str) == len(keys) and (float not in kinds or dumped.count(b"null") == nones)
 
 
 def _why_not(payload: object, restored: object) -> str | None:
