@@ -132,8 +132,9 @@ def comes_back(payload: object, restored: object) -> bool:
             and all(key in restored and comes_back(value, restored[key]) for key, value in payload.items())
         )
     if isinstance(payload, list | tuple):
-        same_length = isinstance(restored, list) and len(payload) == len(restored)
-        return same_length and all(map(comes_back, payload, restored))
+        if not isinstance(restored, list) or len(payload) != len(restored):
+            return False
+        return all(comes_back(value, back) for value, back in zip(payload, restored, strict=True))
     return type(payload) is type(restored) and type(payload) in KINDS and payload == restored
 
 
