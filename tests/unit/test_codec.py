@@ -27,7 +27,7 @@ class Side(StrEnum):
     LEFT = "left"
 
 
-class Level(IntEnum):
+class Grade(IntEnum):
     """Equal to a number."""
 
     LOW = 1
@@ -45,11 +45,11 @@ class Key(str):
     __slots__ = ()
 
 
-class Whole(int):
+class OwnInt(int):
     """A number of a class of its own."""
 
 
-class Real(float):
+class OwnFloat(float):
     """Another one."""
 
 
@@ -79,7 +79,7 @@ PARTS: Final = (
     *(None, True, False, 0, 1, -1, 2**53, 2**64, -(2**63) - 1, 10**308, 10**309, 10**4_299),
     *(0.0, -0.0, 1.0, 1.5, 5e-324, 1.7976931348623157e308, math.nan, math.inf, -math.inf),
     *("", "null", "annulled", "1", "\ud800", "a\udfff", "\x00\u2028\uffff😀", b"x", bytearray(b"x"), memoryview(b"x")),
-    *(Side.LEFT, Level.LOW, Flags.A, Key("k"), Whole(1), Real(1.5), Decimal(1), UUID(int=1), 1j, object()),
+    *(Side.LEFT, Grade.LOW, Flags.A, Key("k"), OwnInt(1), OwnFloat(1.5), Decimal(1), UUID(int=1), 1j, object()),
     *(
         datetime(2026, 1, 1, tzinfo=UTC),
         date(2026, 1, 1),
@@ -90,10 +90,10 @@ PARTS: Final = (
         {"a": 1}.keys(),
     ),
     *(Plain(), Liar(), Point(1), Point(math.nan), OrderedDict(b=1, a=2), defaultdict(list, a=[1]), deque([1])),
-    *(AnyList([1]), AnyList([Level.LOW]), MappingProxyType({"a": 1}), msgspec.Raw(b"1"), msgspec.UNSET),
-    vars(SimpleNamespace(a=1, b=Level.LOW)),
+    *(AnyList([1]), AnyList([Grade.LOW]), MappingProxyType({"a": 1}), msgspec.Raw(b"1"), msgspec.UNSET),
+    vars(SimpleNamespace(a=1, b=Grade.LOW)),
 )
-KEYS: Final = ("", "a", "b", "null", "\ud800", Key("a"), Side.LEFT, 1, 1.5, True, None, (1,), b"a", Level.LOW)
+KEYS: Final = ("", "a", "b", "null", "\ud800", Key("a"), Side.LEFT, 1, 1.5, True, None, (1,), b"a", Grade.LOW)
 
 
 def scalars() -> st.SearchStrategy[Any]:
@@ -162,7 +162,7 @@ def dumped_or_none(payload: object) -> bytes | None:
 @example([{"a": None}, [None, math.inf], "x" * 40])
 @example({Key("a"): 1, "more": "x" * 40})
 @example(within(40, {Side.LEFT: 1}))
-@example({"a": [{"b": Level.LOW}], "more": "x" * 40})
+@example({"a": [{"b": Grade.LOW}], "more": "x" * 40})
 @example([10**4_299, "x" * 40])
 def test_e62_the_types_in_a_payload_decide_as_its_fields_do(payload: object) -> None:
     """E-62: the same payloads pass as if each field were compared, and their bytes are the same."""
