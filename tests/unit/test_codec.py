@@ -71,7 +71,8 @@ class Liar(msgspec.Struct):
     def __eq__(self, other: object) -> bool:
         return True
 
-    __hash__ = None  # type: ignore[assignment]  # mutable
+    def __hash__(self) -> int:
+        return 0
 
 
 Plain: Final = make_dataclass("Plain", [("x", int, 1)])
