@@ -23,6 +23,7 @@ SMALL_FOR_A_REASON: Final = {
     "operate.lateness.hot_ids": "how ids would fall into more shards, beside the one cause that it is for",
     "push.threads": "imported lazily: it needs asyncio",
     "schedules.explanation": "imported lazily: few processes explain an expression, and those that fire never do",
+    "store.server.cluster": "imported lazily: few apps have a cluster, and the client of redis-py for one is large",
 }
 Arrows: TypeAlias = Mapping[str, set[str]]
 

@@ -8,9 +8,10 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+import msgspec
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context
@@ -27,8 +28,7 @@ DASHBOARD: Final = "LOWKIQ_DASHBOARD_"
 """How the variables of the dashboard begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """The settings of the function, and the app that knows how to reach Redis."""
 
     settings: Settings

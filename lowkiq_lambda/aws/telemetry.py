@@ -7,8 +7,9 @@ got done. Only what Redis has acknowledged is told.
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.engine.budget import StopReason
@@ -30,11 +31,10 @@ _COUNTED: Final = (
 )
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     """What was settled of a queue."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
     batches: int = 0
     seconds: float = 0.0
     slowest: float = 0.0

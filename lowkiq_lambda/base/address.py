@@ -12,9 +12,10 @@ password and options.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+import msgspec
 
 from lowkiq_lambda.base.errors import ConfigError
 
@@ -54,8 +55,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the server, and the sign-in."""
 
     kind: Kind
@@ -63,11 +63,16 @@ class Address:
     hosts: tuple[tuple[str, int], ...]
     db: int = 0
     service: str = ""
-    username: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)
-    sentinel_username: str | None = field(default=None, repr=False)
-    sentinel_password: str | None = field(default=None, repr=False)
-    tls_options: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+    username: str | None = None
+    password: str | None = None
+    sentinel_username: str | None = None
+    sentinel_password: str | None = None
+    tls_options: Mapping[str, str | bool] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # A log may show it: without the sign-in.
+        fields = [f"{name}={getattr(self, name)!r}" for name in ("kind", "tls", "hosts", "db", "service")]
+        return f"Address({', '.join(fields)})"
 
 
 def is_embedded(url: str | None) -> bool:

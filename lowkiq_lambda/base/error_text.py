@@ -41,7 +41,7 @@ _OURS: Final = frozenset(
 """The code that calls a handler: its frames are the same in every traceback."""
 _NAME: Final = type.__dict__["__name__"]
 _TRACEBACK: Final = BaseException.__dict__["__traceback__"]
-_ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
+_ADDRESS: Final = r"\b0x[0-9a-fA-F]+"
 
 
 class Shortened(Exception):
@@ -213,7 +213,7 @@ def signature(error: BaseException | str) -> str:
         parts = text or {unreadable(error)}
     else:
         parts = {f"str: {plain(error)}"}
-    alike = _ADDRESS.sub("0x", "\n".join(sorted(parts)))
+    alike = re.sub(_ADDRESS, "0x", "\n".join(sorted(parts)))
     return sha256(alike.encode(errors="backslashreplace")).hexdigest()
 
 

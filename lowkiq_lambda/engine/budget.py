@@ -5,11 +5,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import is_a, type_name
@@ -316,8 +316,7 @@ class Budget:
         return self.against_batch(predicted) or ("turn over" if self.turn_over() else None)
 
 
-@dataclass(frozen=True, slots=True)
-class VisitResult:
+class VisitResult(msgspec.Struct, frozen=True):
     """How a visit ended: why, ids by outcome, the lease's token, when the shard is worth another look.
 
     `exit`: what a handler exited with, at last; its jobs were given back. `predicted`, with "out of time": for how many
@@ -325,7 +324,7 @@ class VisitResult:
     """
 
     reason: StopReason
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
     token: int | None = None
     until: float | None = None
     exit: BaseException | None = None

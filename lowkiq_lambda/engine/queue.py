@@ -4,10 +4,12 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
 from lowkiq_lambda.declare.worker import HOME, AnyWorker, Worker, forget_resharded, note_resharded, worker_of

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from lowkiq_lambda.base.clock import doubled
 from lowkiq_lambda.base.errors import BackendUnavailable, QueueMismatch
@@ -70,8 +71,7 @@ class ShardView(NamedTuple):
     weight: float = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class ShardEntry:
+class ShardEntry(msgspec.Struct, eq=False):
     """A shard on the board. Times are the clock's monotonic ones; it counts events (updated, notified, offered, taken).
 
     `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last

@@ -4,9 +4,10 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.admitting import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class VisitSettings:
+class VisitSettings(msgspec.Struct, frozen=True):
     """The settings that are the same for every visit to the shards of one worker."""
 
     worker: type[Worker[Any]]

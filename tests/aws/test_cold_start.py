@@ -39,8 +39,11 @@ afterwards = {*sys.modules} - before
 found = {"loaded": [*loaded], "collector": collector, "drained": drained, "afterwards": [*afterwards]}
 sys.stderr.write(json.dumps(found))
 """
-SELDOM: Final = {"asyncio", "boto3", "botocore", "email", "importlib.metadata", "zipfile"}
-"""What much else would come with, and nothing needs."""
+SELDOM: Final = {
+    *("asyncio", "boto3", "botocore", "concurrent.futures", "email", "importlib.metadata", "zipfile"),
+    *(f"redis.{name}" for name in ("client", "cluster", "commands", "keyspace_notifications", "lock", "sentinel")),
+}
+"""What much else would come with, and nothing needs: of redis-py, all that is not a connection."""
 
 pytestmark = [
     pytest.mark.xdist_group("packages"),

@@ -103,6 +103,23 @@ def test_the_names_are_those_of_the_real_module(package: Path) -> None:
     assert ["True", "False False"] == rest
 
 
+def test_a_program_imports_of_redis_what_it_uses(package: Path, server: Server) -> None:
+    """A connection comes without the client and its commands; each other name brings them, as everywhere."""
+    code = """if True:
+        import json, redis.connection
+        print("redis.client" in sys.modules)
+        print(redis.__version__, redis.Redis is redis.client.Redis, redis.VERSION[0] == int(redis.__version__[0]))
+        from redis import *
+        print(from_url(sys.argv[1]).ping(), hasattr(redis, "nobody"), hasattr(redis, "__nobody__"))
+        print(json.dumps([*redis.__all__]))
+    """
+
+    *rest, names = said(package, code, server.url)
+
+    assert ["False", f"{redis.__version__} True True", "True False False"] == rest
+    assert [*redis.__all__] == json.loads(names)
+
+
 def test_versions_are_read_when_they_are_asked_for(package: Path) -> None:
     """A client that is given no version looks its own up; what is not installed as a package has a sign for it."""
     code = "import redis; print(redis.DriverInfo().lib_version)"

@@ -1,10 +1,9 @@
 """The forms of a server's URL."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowkiq_lambda.base.address import Address, parse_address, without_login
 from lowkiq_lambda.base.errors import ConfigError

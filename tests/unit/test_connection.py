@@ -21,7 +21,7 @@ from lowkiq_lambda.base.errors import (
     ConfigError,
     PoolExhausted,
 )
-from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.connection import Client, connect, is_cluster
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.server.pool import has_to_reopen, is_open
 from tests.kit.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
@@ -38,7 +38,7 @@ def client_of(url: str, *, timeout: float = 5.0, max_connections: int = 2) -> Cl
 def single_of(url: str, *, timeout: float = 5.0, max_connections: int = 2) -> redis.Redis:
     """The same for one server."""
     client = client_of(url, timeout=timeout, max_connections=max_connections)
-    assert isinstance(client, redis.Redis)
+    assert not is_cluster(client)
     return client
 
 
@@ -61,8 +61,21 @@ def test_plain_server_is_reached(server: Server, queue_name: str) -> None:
 
     client.set(queue_name, "день")
 
-    assert isinstance(client, redis.Redis)
+    assert not is_cluster(client)
     assert client.get(queue_name) == "день".encode()
+
+
+def test_the_client_of_one_server_is_its_pool_and_all_of_redis_pys(server: Server, queue_name: str) -> None:
+    """Whatever redis-py's client has it has, with the connections of the one pool; and closing it closes them."""
+    client = single_of(server.url, max_connections=1)
+
+    client.set(queue_name, 1)
+    assert 2 == client.incr(queue_name)
+    assert client.connection_pool is client.pipeline().connection_pool
+    assert not hasattr(client, "no_such_command")
+    (listed,) = own_connections(client, server)
+    client.close()
+    eventually(lambda: listed["id"] not in {other["id"] for other in server.admin.client_list()})
 
 
 def test_connection_is_named_after_the_library(server: Server) -> None:
@@ -193,7 +206,7 @@ def test_threads_share_the_pool(server: Server, queue_name: str) -> None:
         thread.join()
 
     assert client.get(queue_name) == b"400"
-    assert isinstance(client, redis.Redis)
+    assert not is_cluster(client)
     assert isinstance(client.connection_pool, BlockingConnectionPool)
     assert len(client.connection_pool._connections) <= 2
 

@@ -20,7 +20,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from lowkiq_lambda.store.server import pipelines
-from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.connection import connect, is_cluster
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import Command, ask, send_each, stream
 from tests.kit.servers import Cluster, FaultProxy, Server
@@ -61,7 +61,7 @@ def cluster_client(cluster: Cluster) -> Iterator[RedisCluster]:
 def plain_client(server: Server) -> redis.Redis:
     """A client with one connection."""
     client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
-    assert isinstance(client, redis.Redis)
+    assert not is_cluster(client)
     return client
 
 

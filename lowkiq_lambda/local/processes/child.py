@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Final, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import is_embedded

@@ -3,10 +3,11 @@
 import ast
 import inspect
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from textwrap import dedent
 from typing import Any
+
+from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.core import Core

@@ -1,9 +1,9 @@
 """Makes a function's package lean: parts that nothing in it needs go, or are imported at their first use.
 
-Parts of Powertools and of what the extra `lambda` brought for the dashboard go. The redis-py of a package imports its
-asynchronous half, and what reads versions, when they are used.
+Parts of Powertools and of what the extra `lambda` brought for the dashboard go. The redis-py of a package imports
+clients, their commands, its asynchronous half, and what reads versions, when they are used.
 
-redis-py imports both, and asyncio, with the first `import redis`: a fifth of the drain function's start, for nothing.
+redis-py imports all of it, and asyncio, with the first `import redis`: much of a start, for nothing.
 A handler that uses `redis.asyncio` has all of it, from its first use on. Only packages are changed: in other
 processes redis-py is as it was installed.
 """
@@ -42,13 +42,14 @@ from importlib import import_module
 
 
 def __getattr__(name):
-    if name == "__all__" or not name.startswith("__"):
+    if name in {"__all__", "__version__"} or not name.startswith("__"):
         from importlib.util import find_spec
 
         if find_spec(f"{__name__}.{name}"):
             return import_module(f"{__name__}.{name}")
         everything = vars(import_module(f"{__name__}._everything"))
-        globals().update({key: value for key, value in everything.items() if key == "__all__" or key[:2] != "__"})
+        dunder = {"__all__", "__version__"}
+        globals().update({key: value for key, value in everything.items() if key in dunder or key[:2] != "__"})
         if name in globals():
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -99,7 +100,8 @@ _EDITS: Final[Mapping[str, Sequence[Edit]]] = {
     "event.py": [Edit("import asyncio", "from __future__ import annotations\n\nfrom redis._later import asyncio")],
     "commands/cluster.py": [Edit("import asyncio", "from redis._later import asyncio")],
 }
-_ASYNCIO: Final = "asyncio/__init__.py"
+_INITS: Final = ("", "asyncio/")
+"""The folders of the packages whose names are imported with their first use."""
 
 
 def postpone(into: Path) -> str | None:
@@ -107,10 +109,12 @@ def postpone(into: Path) -> str | None:
     redis = into / "redis"
     try:
         changed = {name: _edited((redis / name).read_text(encoding="utf-8"), edits) for name, edits in _EDITS.items()}
-        everything = (redis / _ASYNCIO).read_text(encoding="utf-8")
+        changed |= {
+            f"{name}_everything.py": (redis / name / "__init__.py").read_text(encoding="utf-8") for name in _INITS
+        }
     except (OSError, ValueError):
         return "This redis-py is not the one that is known here: cold starts take a fifth longer than they need."
-    changed |= {"_later.py": _LATER, "asyncio/_everything.py": everything, _ASYNCIO: _STUB}
+    changed |= {"_later.py": _LATER, **{f"{name}__init__.py": _STUB for name in _INITS}}
     for name, text in changed.items():
         (redis / name).write_text(text, encoding="utf-8")
     return None

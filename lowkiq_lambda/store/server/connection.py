@@ -7,43 +7,69 @@ again. The work of redis-py before a send stays: it opens an idle connection ane
 import os
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import redis
-from redis import Connection, SSLConnection
+import msgspec
 from redis.backoff import NoBackoff
-from redis.cluster import ClusterNode, RedisCluster
+from redis.connection import Connection, ConnectionPool, SSLConnection
 from redis.retry import Retry
 
 from lowkiq_lambda.base.address import Address, parse_address
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.server.pool import (
     FreeConnections,
     Pool,
-    pools_with,
     socket_options,
     take_connection,
     tls_options,
-    without_cluster_retries,
 )
 
-SingleClient: TypeAlias = redis.Redis
-ClusterClient: TypeAlias = RedisCluster
-Client: TypeAlias = SingleClient | ClusterClient
+if TYPE_CHECKING:
+    from redis.client import Redis
+    from redis.cluster import RedisCluster
+    from typing_extensions import TypeIs
+
+SingleClient: TypeAlias = "Redis"
+Client: TypeAlias = "SingleClient | RedisCluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class PooledClient:
+    """A client of one server: its pool, which is all that a drain or a push needs of it.
+
+    redis-py's own client, half of what redis-py imports, is made for the first call of one of its methods.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.connection_pool = pool
+
+    @cached_property
+    def _whole(self) -> "Redis":
+        from redis.client import Redis  # noqa: PLC0415 - as said above
+
+        return Redis.from_pool(self.connection_pool)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of redis-py's client
+        return getattr(self._whole, name)
+
+    def close(self) -> None:
+        """Close all connections of the pool."""
+        self.connection_pool.disconnect()
+
+
+def is_cluster(client: Client) -> "TypeIs[RedisCluster]":
+    """Whether it is the client of a cluster, and not of one server."""
+    return not isinstance(client, PooledClient) and hasattr(client, "nodes_manager")
+
+
+class Subscription(msgspec.Struct, frozen=True):
     """A connection that hears messages, and nothing else, until it is ended."""
 
     connection: Connection
-    pool: redis.ConnectionPool
+    pool: ConnectionPool
 
     def end(self) -> None:
         """Close it, and give its place in the pool back."""
@@ -96,7 +122,9 @@ def connect(  # noqa: PLR0913 - all of it by keyword
 
             return primary(address, options, clock or SystemClock())
         case "cluster":
-            return _cluster(address, options)
+            from lowkiq_lambda.store.server.cluster import cluster  # noqa: PLC0415 - imported lazily: only for clusters
+
+            return cluster(address, options)
 
 
 def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
@@ -104,7 +132,7 @@ def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
 
     `pipelines.next_message` reads the messages, first a confirmation for each channel. Raises the errors of redis-py.
     """
-    if isinstance(client, ClusterClient):
+    if is_cluster(client):
         # Spreads load, protects nothing.
         client = client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - as said above
     subscription = Subscription(take_connection(client.connection_pool), client.connection_pool)
@@ -134,37 +162,13 @@ def _login(address: Address, credentials: Credentials | None, clock: Clock) -> d
     }
 
 
-def _server(address: Address, options: dict[str, Any]) -> redis.Redis:
+def _server(address: Address, options: dict[str, Any]) -> "Redis":
     host, port = address.hosts[0]
     connection_class = SSLConnection if address.tls else Connection
     pool = Pool(  # type: ignore[no-untyped-call]  # redis-py has no types here
         host=host, port=port, db=address.db, connection_class=connection_class, retry=Retry(NoBackoff(), 0), **options
     )
-    return redis.Redis.from_pool(pool)
-
-
-def _cluster(address: Address, options: dict[str, Any]) -> RedisCluster:
-    host, port = address.hosts[0]
-    shown_host = f"[{host}]" if ":" in host else host
-    try:
-        # Only with a URL does redis-py let us choose the class of the pools.
-        return _cluster_class(options)(
-            url=f"{'rediss' if address.tls else 'redis'}://{shown_host}:{port}",
-            startup_nodes=[ClusterNode(*other) for other in address.hosts[1:]],
-            connection_pool_class=pools_with(options, Pool),
-            **without_cluster_retries(),
-            **options,
-        )
-    except REDIS_ERRORS as error:
-        raise translate(error) from error
-
-
-def _cluster_class(options: dict[str, Any]) -> type[RedisCluster]:
-    if "credential_provider" not in options:
-        return RedisCluster
-    from lowkiq_lambda.store.server.credentials import ClusterThatSignsIn  # noqa: PLC0415 - as above
-
-    return ClusterThatSignsIn
+    return cast("Redis", PooledClient(pool))
 
 
 def _check_files(address: Address) -> None:

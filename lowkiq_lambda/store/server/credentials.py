@@ -9,12 +9,10 @@ more.
 """
 
 from collections.abc import Callable
-from functools import partial
 from threading import local
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from redis.cluster import RedisCluster
 from redis.credentials import CredentialProvider
 
 from lowkiq_lambda.base.clock import Clock
@@ -76,15 +74,6 @@ class SignIns(CredentialProvider):
         if renew is None or isinstance(error, SignInFailed) or not isinstance(translate(error), BackendDenied):
             return False
         return _told_by(lambda: renew(self._under_way.login))
-
-
-class ClusterThatSignsIn(RedisCluster):
-    """Begins its connections as `SignIns` does, which are its credentials."""
-
-    def on_connect(self, connection: Any) -> None:  # noqa: ANN401 - any of redis-py's kinds of connection
-        """Begin the connection."""
-        begin = partial(super().on_connect, connection)
-        connection.credential_provider.sign_in(connection, begin)
 
 
 class _UnderWay(local):

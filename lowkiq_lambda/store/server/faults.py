@@ -28,7 +28,6 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.sentinel import MasterNotFoundError
 
 from lowkiq_lambda.base.errors import (
     BackendDenied,
@@ -76,15 +75,16 @@ _DENIED: Final = (
     NoPermissionError,
 )
 _DENIED_CODES: Final = frozenset({"DENIED", "NOAUTH", "NOPERM", "WRONGPASS"})
+# Patterns are compiled with the first error.
 # Older servers wrap the error of a command in a script: "ERR Error running script (…): @user_script:3: -OOM".
-_CODE: Final = re.compile(r"(?:^|[:\s]-)([A-Z]{3,})\b")
+_CODE: Final = r"(?:^|[:\s]-)([A-Z]{3,})\b"
 _SCRIPT_DENIED: Final = ("ACL failure in script", "The user executing the script can't")
-_TLS_REASON: Final = re.compile(r"\[SSL: (\w+)\]")
+_TLS_REASON: Final = r"\[SSL: (\w+)\]"
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE"})
 _NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 _NOT_A_SENTINEL: Final = "unknown command 'SENTINEL'"
-_UNANSWERED: Final = re.compile(r"Error -?\d+ connecting to (\S+:\d+)\. ")
-_CLIENT: Final = re.compile(r"<redis\.client\.Redis\(.*?\bhost=([^,]+),port=(\d+)[^>]*>.*?\)>\)>\)>")
+_UNANSWERED: Final = r"Error -?\d+ connecting to (\S+:\d+)\. "
+_CLIENT: Final = r"<redis\.client\.Redis\(.*?\bhost=([^,]+),port=(\d+)[^>]*>.*?\)>\)>\)>"
 _IN_A_SCRIPT: Final = "user_script"
 _KILLED: Final = "Script killed by user"
 
@@ -185,7 +185,8 @@ def _is_denial(error: Exception) -> bool:
     if isinstance(error, _DENIED) or isinstance(error.__cause__, _DENIED):
         return True
     text = str(error)
-    if isinstance(error, MasterNotFoundError) and "auth:" in text:
+    # By its name, as its module brings the whole client of redis-py.
+    if type(error).__name__ == "MasterNotFoundError" and "auth:" in text:
         return True
     return bool(_codes(error) & _DENIED_CODES) or any(words in text for words in _SCRIPT_DENIED)
 
@@ -193,7 +194,7 @@ def _is_denial(error: Exception) -> bool:
 def _hint(error: Exception) -> str | None:
     """The correction of the URL, if the error shows that it does not fit the server."""
     text = str(error)
-    reasons = frozenset(_TLS_REASON.findall(text))
+    reasons = frozenset(re.findall(_TLS_REASON, text))
     # A client of one server gives MOVED no class of its own before redis-py 6.
     if isinstance(error, MovedError | ClusterCrossSlotError) or "MOVED" in _codes(error):
         return "The server is a node of a cluster: give its URL as redis+cluster://host:port."
@@ -215,7 +216,7 @@ def _passing(error: Exception) -> BackendUnavailable | None:
     # Other errors of a cluster client: it cannot be reached, or a part of its slots is not served.
     passing = isinstance(error, (*_PASSING, RedisClusterException))
     # Only a script that has written nothing yet can be killed.
-    if unanswered := _UNANSWERED.search(str(error)):
+    if unanswered := re.search(_UNANSWERED, str(error)):
         advice = f"it may be restarting; if it never answered, check the URL ({variable_of('redis_url')})"
         return BackendUnavailable(f"Nothing answers at {unanswered[1]}: {advice}. ({describe(error)})")
     if passing or _codes(error) & _PASSING_CODES or _KILLED in str(error):
@@ -224,7 +225,7 @@ def _passing(error: Exception) -> BackendUnavailable | None:
 
 
 def _codes(error: Exception) -> frozenset[str]:
-    return frozenset(_CODE.findall(str(error)))
+    return frozenset(re.findall(_CODE, str(error)))
 
 
 def _with_default(ours: type[BackendError], error: Exception) -> str:
@@ -234,5 +235,5 @@ def _with_default(ours: type[BackendError], error: Exception) -> str:
 def describe(error: BaseException) -> str:
     """The error in its own words, with its type."""
     # redis-py writes a Sentinel's whole client, if its place would do.
-    text = _CLIENT.sub(r"\1:\2", str(error))
+    text = re.sub(_CLIENT, r"\1:\2", str(error))
     return f"{type(error).__name__}: {text}"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import redis
-from redis.cluster import RedisCluster
 
+from lowkiq_lambda.store.server.connection import Client, is_cluster
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.primary import SentinelPool
 
@@ -14,7 +14,7 @@ OLDEST: Final = ".".join(map(str, _OLDEST))
 """The oldest version of Redis that serves."""
 
 
-def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
+def check_server(client: Client) -> list[str]:
     """Warnings, one sentence each, at most one of a kind; never raises.
 
     A setting that the server does not show is a warning only if it may lose jobs.
@@ -29,8 +29,8 @@ def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
     return list(warnings)
 
 
-def _nodes(client: "redis.Redis | RedisCluster") -> Iterator[redis.Redis]:
-    if not isinstance(client, RedisCluster):
+def _nodes(client: Client) -> Iterator[redis.Redis]:
+    if not is_cluster(client):
         yield client
         return
     for node in client.get_primaries():

@@ -9,18 +9,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import redis
 from hiredis import pack_command
-from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import AskError, ClusterDownError, ResponseError, SlotNotCoveredError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from lowkiq_lambda.store.server.connection import is_cluster
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pool import next_response, take_connection
 
 if TYPE_CHECKING:
-    from redis.connection import ConnectionInterface
+    from redis.client import Redis
+    from redis.cluster import ClusterNode, RedisCluster
+    from redis.connection import Connection, ConnectionInterface
 
 Words: TypeAlias = Sequence[str | bytes | int | float]
 Command: TypeAlias = Words | Callable[[], Words]
@@ -54,7 +55,7 @@ _PART: Final = 16 * 1024
 
 
 def send_each(
-    client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]], strays: set[int] | None = None
+    client: "Redis | RedisCluster", commands: Sequence[tuple[str, Command]], strays: set[int] | None = None
 ) -> list[Any]:
     """The answer as it came, or the redis-py error, of each of the (key, command) pairs, in their order.
 
@@ -65,8 +66,7 @@ def send_each(
         return []
     if gathered.send_each is not None:
         return gathered.send_each(client, commands)
-    # The client's classes are protocols, which are slow to ask.
-    if type(client) is redis.Redis or not isinstance(client, RedisCluster):
+    if not is_cluster(client):
         return _send(client, [command for _, command in commands])
     answers: list[Any] = [None] * len(commands)
     try:
@@ -87,7 +87,7 @@ def send_each(
     return answers
 
 
-def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> list[tuple[ClusterNode, list[int]]]:
+def _by_node(client: "RedisCluster", commands: Sequence[tuple[str, Command]]) -> "list[tuple[ClusterNode, list[int]]]":
     places: dict[object, tuple[ClusterNode, list[int]]] = {}
     for position, (key, _) in enumerate(commands):
         node = client.get_node_from_key(key)
@@ -97,7 +97,7 @@ def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> l
     return [*places.values()]
 
 
-def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
+def stream(client: "Redis", commands: Iterable[Command]) -> Generator[Any]:
     """The answer, or error, of each command, on one node and one by one: the first while it is at work on the others.
 
     Raises the errors of redis-py if the connection breaks. Close the generator if you do not read it to its end.
@@ -105,7 +105,7 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
     if gathered.send_each is not None:
         yield from map(_unless_broken, gathered.send_each(client, [("", command) for command in commands]))
         return
-    connection: redis.Connection | None = None
+    connection: Connection | None = None
     left = 0
 
     def parts() -> Iterator[bytes]:
@@ -133,11 +133,11 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
             client.connection_pool.release(connection)
 
 
-def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
+def ask(client: "Redis", command: Command) -> Any:  # noqa: ANN401 - the answer of any command
     """The answer, or error, of one command on one node. Raises what redis-py does if the connection breaks."""
     if gathered.send_each is not None:
         return _unless_broken(*gathered.send_each(client, [("", command)]))
-    connection: redis.Connection | None = None
+    connection: Connection | None = None
     try:
         # In here, as in `stream`.
         connection = take_connection(client.connection_pool)
@@ -153,7 +153,7 @@ def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the ans
             client.connection_pool.release(connection)
 
 
-def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
+def _send(client: "Redis", commands: Sequence[Command]) -> list[Any]:
     answers: list[Any] = []
     try:
         if len(commands) == 1:
@@ -211,7 +211,7 @@ def _unless_broken(answer: Any) -> Any:  # noqa: ANN401 - the answer of any comm
     return answer
 
 
-def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | None:
+def next_message(connection: "Connection", seconds: float) -> list[bytes] | None:
     """The next message on a connection that has subscribed: its kind, and its subject; None after `seconds`.
 
     Raises the errors of redis-py. The subscriptions of redis-py do much more between a message and its receiver.
@@ -223,12 +223,12 @@ def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | 
     return message
 
 
-def _refresh(client: RedisCluster) -> None:
+def _refresh(client: "RedisCluster") -> None:
     with suppress(*REDIS_ERRORS):
         client.nodes_manager.initialize()
 
 
-def _redirected(client: RedisCluster, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
+def _redirected(client: "RedisCluster", command: Command) -> Any:  # noqa: ANN401 - the answer of any command
     # A node that answers so has not executed the command: the client knows how to find the one that will.
     try:
         return client.execute_command(*without_numbers(command() if callable(command) else command))

@@ -13,8 +13,8 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, Final
 
 import redis.connection
-from redis import BlockingConnectionPool, Connection
 from redis.backoff import NoBackoff
+from redis.connection import BlockingConnectionPool, Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MaxConnectionsError
 from redis.exceptions import TimeoutError as RedisTimeoutError

@@ -4,8 +4,8 @@ from threading import Lock
 from typing import Any, Final
 
 import redis
-from redis import Connection
 from redis.backoff import NoBackoff
+from redis.connection import Connection
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 

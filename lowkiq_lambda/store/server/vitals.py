@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import redis
-from redis.cluster import RedisCluster
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.connection import Client, is_cluster
 from lowkiq_lambda.store.server.faults import translated, unless_error, unless_refused
 from lowkiq_lambda.store.server.pipelines import send_each, ungathered
 from lowkiq_lambda.store.server.primary import SentinelPool
@@ -52,7 +51,7 @@ class NodeVitals(NamedTuple):
 
 def topology_of(client: Client) -> Topology:
     """How the client finds its server."""
-    if isinstance(client, RedisCluster):
+    if is_cluster(client):
         return "cluster"
     return "sentinel" if isinstance(client.connection_pool, SentinelPool) else "server"
 
@@ -70,7 +69,7 @@ def info_fields(text: str) -> dict[str, str]:
 
 
 def _nodes(client: Client) -> Iterator[tuple[str, redis.Redis]]:
-    if not isinstance(client, RedisCluster):
+    if not is_cluster(client):
         yield "", client
         return
     for node in client.get_primaries():

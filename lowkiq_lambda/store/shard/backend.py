@@ -280,8 +280,7 @@ class Backend:
 
     def publish(self, channel: str, message: str) -> None:
         """Publish a notification; errors are ignored, because a lost notification costs at most one poll."""
-        with suppress(*REDIS_ERRORS):
-            self.client.publish(channel, message)
+        send_each(self.client, [(channel, ("PUBLISH", channel, message))])
 
     def take_piggyback(self) -> list[ExtraCommand]:
         """The commands that are to travel with the next call, for the caller to send."""

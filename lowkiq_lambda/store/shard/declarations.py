@@ -8,11 +8,12 @@ open makes the pusher read the declaration again. docs/lease.md has the proof.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
@@ -42,8 +43,7 @@ _ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING, _PAYL
 """Fields of the stored declaration that are not terms of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True):
     """The terms that all producers and drains of a queue must share."""
 
     shards_count: int
@@ -201,7 +201,7 @@ def register(
         if stored is not None:
             return registered(stored), False
         mine = Registered(asdict(declaration), next_generation(backend, shards[0], 0))
-        backend.client.set(key, mine.encoded, nx=True)
+        unless_error(*send_each(backend.client, [(key, ("SET", key, mine.encoded, "NX"))]))
         stored = _stored(backend, key)
         return registered(stored), stored == mine.encoded
 
@@ -233,7 +233,7 @@ def registered_in(answer: object) -> Registered | None:
 
 def _stored(backend: Backend, key: str) -> object:
     try:
-        return backend.client.get(key)
+        return unless_error(*send_each(backend.client, [(key, ("GET", key))]))
     except REDIS_ERRORS as error:
         return _unless_wrong_type(error)
 

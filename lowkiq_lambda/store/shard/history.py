@@ -15,8 +15,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
@@ -76,14 +77,13 @@ def bounds(number: int) -> tuple[float, float]:
     return (0.0 if number == 0 else _FINEST * 2 ** ((number - 1) / _IN_AN_OCTAVE)), upper
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(msgspec.Struct):
     """The outcomes that were settled in five seconds."""
 
     ended: int = 0
     failed: int = 0
-    took: Counter[int] = field(default_factory=Counter)
-    waited: Counter[int] = field(default_factory=Counter)
+    took: Counter[int] = msgspec.field(default_factory=Counter)
+    waited: Counter[int] = msgspec.field(default_factory=Counter)
 
 
 Pending = dict[tuple[str, int], Slot]

@@ -39,6 +39,8 @@ from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
+import msgspec
+
 PREFIX: Final = "lowkiq"
 """The prefix of all keys and channels if the app has no namespace, see `key_prefix`."""
 
@@ -204,8 +206,7 @@ def _with_features(
     return shard if features == own else replace(shard, features=features)
 
 
-@dataclass(frozen=True)
-class ShardGroup:
+class ShardGroup(msgspec.Struct, frozen=True):
     """Shards of one queue, on one node, that one call of a script may look at together."""
 
     shards: tuple[ShardRef, ...]

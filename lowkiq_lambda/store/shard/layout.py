@@ -6,7 +6,7 @@ are through. The layout is a hint, which may be stale: what counts is the role t
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import gcd
 from typing import Annotated, Final
@@ -25,8 +25,7 @@ CHUNK_RECORDS: Final = 1_000
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(msgspec.Struct, frozen=True):
     """The shard of an id: which one of how many."""
 
     shards_count: int

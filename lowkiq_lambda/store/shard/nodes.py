@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.store.server.connection import Client, ClusterClient
+from lowkiq_lambda.store.server.connection import Client, is_cluster
 from lowkiq_lambda.store.server.faults import translated, unless_error
 from lowkiq_lambda.store.server.pipelines import Words, send_each
 from lowkiq_lambda.store.shard.keys import Keyed, ScriptTarget, ShardRef
@@ -78,7 +78,7 @@ class Nodes:
     def __init__(self, client: Client, clock: Clock, new_time: Callable[[], NodeTime]) -> None:
         self._client = client
         # Asked for each batch, and slow to ask: the client's classes are protocols.
-        self.cluster = client if isinstance(client, ClusterClient) else None
+        self.cluster = client if is_cluster(client) else None
         self._clock = clock
         self._new_time = new_time
         self._times: dict[str, NodeTime] = {}

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.store.server.connection import ClusterClient, SingleClient
+from lowkiq_lambda.store.server.connection import SingleClient, is_cluster
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
     UnknownScript,
@@ -166,7 +166,7 @@ def _begun(backend: Backend, call: _ReadCall) -> Iterator[Answers]:
     client = backend.client
     if not (call.requests or call.extra_commands):
         yield (), iter(())
-    elif isinstance(client, ClusterClient):
+    elif is_cluster(client):
         answers = _answers(backend, call)
         extra = len(call.extra_commands)
         yield answers[:extra], iter([unless_error(answer) for answer in answers[extra:]])

@@ -7,10 +7,10 @@ declarations are never in use at once. docs/lease.md has the proof.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, Self
+
+import msgspec
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.jobs.job import Obstacle
@@ -20,8 +21,7 @@ MISJUDGED: Final = 1.0
 _SCRIPT: Final = "shard_state"
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(msgspec.Struct, frozen=True):
     """The result of a probe of a shard. Times are Unix seconds by the server's clock.
 
     `has_work`: a job is due, or lies with a holder whose lease ended, and the shard is neither held nor paused.
