@@ -14,7 +14,7 @@ from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.failure import Death
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
-from lowkiq_lambda.engine.perform import about
+from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.settings.protocols import CursorRun, SettledEvent
@@ -25,6 +25,7 @@ from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, S
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.iteration_run import IterationRun
+    from lowkiq_lambda.engine.outage import Outage
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,14 @@ class Claim(msgspec.Struct, eq=False):
         self.exited += exited
         self.left.extend(batches_of(fresh, batch_size))
 
+    def drop(self, ids: Collection[str]) -> list[Delivery]:
+        """Take these ids out of what has not begun."""
+        dropped = [delivery for batch in self.left for delivery in batch if delivery.id in ids]
+        if dropped:
+            left = [[delivery for delivery in batch if delivery.id not in ids] for batch in self.left]
+            self.left = deque(batch for batch in left if batch)
+        return dropped
+
     def first_ids(self, ids: int) -> list[Delivery]:
         """So many ids of the first batch; the others of it come next."""
         if not ids:
@@ -101,6 +110,8 @@ class LeasedShard:
         """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
         self.lease = Lease(settings.clock, settings.lease.ttl, Moment.now(settings.clock))
         self.pending = PendingOutcomes(settings.worker, settings.texts)
+        self.outage: Outage | None = None
+        """While batches fail."""
         self.counts: Counter[str] = Counter()
         """Ids by outcome, as Redis has acknowledged them."""
         self._budget = budget
@@ -161,6 +172,20 @@ class LeasedShard:
         saved = self.session.checkpoint(job_id, progress, clears=clears, retry_for=retry_for, left_since=left_since)
         self.lease.renewed(started)
         return saved
+
+    def add(self, claim: Claim, batch: Sequence[Delivery], result: BatchResult) -> Sequence[Delivery]:
+        """Note the result of a batch; the ids that have an outcome now."""
+        if self.outage is None and result.error is None:
+            self.pending.add(batch, result, self.now)
+            return batch
+        from lowkiq_lambda.engine.outage import Outage  # noqa: PLC0415 - a drain in which nothing fails needs none
+
+        self.outage = self.outage or Outage(self)
+        return self.outage.note(claim, batch, result)
+
+    def end_trials(self, claim: Claim) -> Sequence[Delivery]:
+        """No batch of the claim begins any more; the ids that have an outcome now."""
+        return () if self.outage is None else self.outage.end_trials(claim)
 
     @property
     def samples_more(self) -> bool:

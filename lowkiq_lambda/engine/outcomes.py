@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, type_name
 from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText
+from lowkiq_lambda.engine.failure import (
+    BRIEF,
+    CountedFailure,
+    Death,
+    ErrorText,
+    digits,
+    end_record,
+    headline_of,
+    retry_record,
+)
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.jobs.job import PLACE, Delivery, Outcome
+from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of
 from lowkiq_lambda.settings.protocols import CursorRun
 from lowkiq_lambda.store.shard.session import OutcomeRecord
@@ -80,6 +89,24 @@ class PendingOutcomes:
         failure = self._texts.shared(error)
         for delivery in deliveries:
             self._fail(delivery, failure, now)
+
+    def last(self, job_id: str) -> OutcomeRecord | None:
+        """What was noted last, if it is the outcome of this id; None for an id that is done."""
+        return self._records[-1] if self._records and self._records[-1][0] == job_id else None
+
+    def join(self, other: "PendingOutcomes") -> None:
+        """Note what another has noted."""
+        self._records += other._records  # noqa: SLF001 - another of this class
+        self._saved += other._saved  # noqa: SLF001 - another of this class
+        self._done += other._done  # noqa: SLF001 - another of this class
+        self._iterations = {**self._iterations, **other._iterations}  # noqa: SLF001 - as above
+        self.payloads += other.payloads
+        self.dead += other.dead
+        self.begins_expiry = self.begins_expiry or other.begins_expiry
+
+    def unblame(self) -> None:
+        """No failure is its id's own: retries share batches."""
+        self._records = [(*each[:6], False, *each[7:]) if each[1] == "retried" else each for each in self._records]
 
     def expire(self, record: OutcomeRecord, deaths: Iterable[Death], *, is_whole: bool) -> None:
         """Note payloads that are over, and what is dead of them. `is_whole`: nothing else is left of the id."""
@@ -194,7 +221,7 @@ class PendingOutcomes:
                 continue
             record: list[object] = [delivery.id, "ended"]
             for payload, error in sorted(own.items()):
-                reason = ("", "", "") if error is None else (*self._refusal(error), _digits(error))
+                reason = ("", "", "") if error is None else (*self._refusal(error), digits(error))
                 record += [arrival_of(delivery.entries[payload]), *reason]
             self._saved.append(tuple(record))
             self.payloads += len(own)
@@ -223,7 +250,7 @@ class PendingOutcomes:
             self.dead.append(Death(delivery.id, delivery.entries[0], failure.dumped, fate.why))
         else:
             text = "a job was discarded by %s: %s"
-            logger.info(text, fate.rule, _reason(failure.error), extra=about(self._worker, [delivery.id]))
+            logger.info(text, fate.rule, headline_of(failure.error), extra=about(self._worker, [delivery.id]))
 
     def _reject(
         self, delivery: Delivery, rejected: Mapping[int | None, Rejected], iteration: "Iteration | None"
@@ -233,8 +260,8 @@ class PendingOutcomes:
             reasons += [0 if payload is None else payload + 1, *self._refusal(error)]
         if any(reasons[2::3]):
             self._save(delivery, iteration, failed=True)
-        digits = _digits(next(iter(rejected.values())))
-        self._records.append((delivery.id, "rejected", digits, *reasons))
+        first = digits(next(iter(rejected.values())))
+        self._records.append((delivery.id, "rejected", first, *reasons))
         self.payloads += len(delivery.entries)
 
     def _note(self, notes: Mapping[str, Sequence[str]]) -> None:
@@ -299,36 +326,6 @@ class PendingOutcomes:
         return broken
 
 
-def retry_record(  # noqa: PLR0913, PLR0917 - the parts of the record
-    delivery: Delivery,
-    failure: CountedFailure,
-    count: float,
-    due_at: float,
-    rule: str,
-    expiry: float | None = None,
-) -> OutcomeRecord:
-    """A retry, as include/outcomes.lua reads it. `expiry`: the oldest payload has it from now on."""
-    marks = failure.signature, failure.blamed, failure.brief
-    more = (rule, expiry) if expiry is not None else (rule,) if rule else ()
-    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *more
-
-
-def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, end: "Fate") -> OutcomeRecord:
-    """A failure without a retry, as include/outcomes.lua reads it."""
-    if end.act == "discard" and end.why == "expired":
-        return delivery.id, "expired", "", failure.brief, int.from_bytes(delivery.entries[0][8:PLACE])
-    if end.act == "discard":
-        return delivery.id, "discarded", failure.brief, _digits(failure.error), end.rule, int(end.all)
-    rule = (end.rule,) if end.rule else ()
-    # An error that a rule calls permanent is the job's own, and so is its time: others of its group have to run, to be
-    # decided each.
-    signature = "" if end.why in {"rule", "expired"} else failure.signature
-    if worker.dead_head == "block":
-        return delivery.id, "blocked", failure.dumped, signature, failure.brief, *rule
-    others = (worker.dead_head,) if rule or worker.dead_head != "skip" else ()
-    return delivery.id, "dead", failure.dumped, signature, failure.brief, *others, *rule
-
-
 def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:
     """Returned, behind the ids that are due now; None if so many exits in a row, `before` and this one, are a failure.
 
@@ -336,14 +333,3 @@ def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone:
     """
     exit_count = before + (alone and not is_a(error, KeyboardInterrupt))
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)
-
-
-def _digits(error: BaseException | str) -> str:
-    """The fingerprint of the error with which a job ended, for the journal."""
-    from lowkiq_lambda.base.fingerprint import fingerprint  # noqa: PLC0415 - few jobs end so
-
-    return fingerprint(_reason(error)).digits
-
-
-def _reason(error: BaseException | str) -> str:
-    return headline(error) if is_a(error, BaseException) else plain(error)

@@ -119,6 +119,7 @@ class ConcurrentVisit(ShardVisit):
         while True:
             move, until = next_move(self._standing(claim), clock.monotonic(), interval)
             if move == "end":
+                self._flight.remove(self._shard.end_trials(claim))
                 return []
             if move == "begin":
                 if batch := super()._next_batch(claim):
@@ -227,8 +228,7 @@ class ConcurrentVisit(ShardVisit):
         if running.cancelled in {"others", "request"}:
             # A cancellation for the sake of others, or by an operator, is not evidence against the id.
             result.exited_ids = ()
-        self._shard.pending.add(running.deliveries, result, self._shard.now)
-        self._flight.remove(running.deliveries)
+        self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
         if self._unsettled_since is None:
             self._unsettled_since = ended.ended_at
 

@@ -170,6 +170,7 @@ class ShardVisit:
                 self._take(claim, claim.deliveries)
                 while batch := self._next_batch(claim):
                     self.run_batch(claim, batch)
+                shard.end_trials(claim)
                 self._give_back([*claim.exited, *chain.from_iterable(claim.left)])
                 if claim.exited or ending.is_interrupted:
                     ending.reason = ending.reason or "exited"
@@ -198,7 +199,7 @@ class ShardVisit:
             raise run.broken
         if result.exit is not None:
             self._note_exit(batch, result, result.exit)
-        shard.pending.add(batch, result, shard.now)
+        shard.add(claim, batch, result)
         ended = clock.monotonic()
         if run is None:
             timing.observe(ended - begun, clock.time())
@@ -372,12 +373,7 @@ class ShardVisit:
 
     def _drop_requested(self, claim: Claim) -> None:
         """Give back what operators have cancelled or paused before it began."""
-        requests = self.session.requests
-        dropped = [delivery for batch in claim.left for delivery in batch if delivery.id in requests]
-        if dropped:
-            left = [[delivery for delivery in batch if delivery.id not in requests] for batch in claim.left]
-            claim.left.clear()
-            claim.left.extend(batch for batch in left if batch)
+        if dropped := claim.drop(self.session.requests):
             self._give_back(dropped)
 
     def _note_exit(self, batch: Sequence[Delivery], result: BatchResult, error: BaseException) -> None:

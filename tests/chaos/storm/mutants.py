@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda.engine import outcomes, overdue
-from lowkiq_lambda.engine.failure import CountedFailure
-from lowkiq_lambda.engine.outcomes import retry_record
+from lowkiq_lambda.engine.failure import CountedFailure, retry_record
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script

@@ -1,0 +1,118 @@
+"""An outage, as a visit sees it: batches that fail alike in a row. The ids of the next one are tried in its own claim.
+
+A batch that raises and names no id makes suspects of its ids. Each trial of a suspect takes two calls of Redis, for the
+handler may end the process. In an outage no handler does: the visit tries the ids where their batch was, charges the
+others with the failure, and writes outcomes alone. A death meanwhile suspects all that is in flight, as in any claim.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.base.error_text import signature
+from lowkiq_lambda.engine.failure import FAILED_WITH
+from lowkiq_lambda.engine.outcomes import PendingOutcomes
+from lowkiq_lambda.engine.perform import BatchResult
+from lowkiq_lambda.jobs.job import Delivery
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
+
+BATCHES: Final = 3
+"""In a row that fail alike: the last of them, and each that follows, is tried at once."""
+ALIKE: Final = 3
+"""Ids of a batch that fail alike, so that the others are charged: as in a group of suspects (include/outcomes.lua)."""
+PROOFS: Final = 3
+"""Batches in a row of which so many did: of each that follows a single id is enough."""
+
+
+class Trial:
+    """A batch that failed as a whole, while its ids run one by one."""
+
+    def __init__(self, rest: Sequence[Delivery], error: BaseException, outcomes: PendingOutcomes) -> None:
+        self.rest = list(rest)
+        """Those that were not tried; the first of them is the next one."""
+        self.error = error
+        self.outcomes = outcomes
+        """Of those that were tried: it is not known yet whose failures they are."""
+        self.tried: list[Delivery] = []
+
+
+class Outage:
+    """Failures alike in a row. Any other end of an id ends the row."""
+
+    def __init__(self, shard: "LeasedShard") -> None:
+        self._shard = shard
+        self._signature = ""
+        self._batches = self._proofs = 0
+        self._trials: dict[str, Trial] = {}
+        """By the ids that are tried now. Each has a batch to itself, before all others of the claim."""
+
+    def note(self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult) -> Sequence[Delivery]:
+        """Note the result of a batch; the ids that have an outcome now."""
+        if result.error is not None and len(batch) == len(result.unattributed) and not result.ended:
+            return self._note_whole(claim, batch, result, result.error)
+        trial = self._trials.pop(batch[0].id, None) if len(batch) == 1 else None
+        outcomes = self._shard.pending if trial is None else trial.outcomes
+        outcomes.add(batch, result, self._shard.now)
+        error = self._error_alike(batch, outcomes)
+        if trial is not None:
+            trial.tried += batch
+        if error is None:
+            self._shard.outage = None
+            ended = batch if trial is None else self._suspect(trial, trial.rest[1:])
+            return [*ended, *self.end_trials(claim)]
+        return batch if trial is None else self._go_on(claim, trial, error)
+
+    def end_trials(self, claim: "Claim") -> Sequence[Delivery]:
+        """What was not tried is suspected, unless its trial runs; the ids that have an outcome now."""
+        trials, self._trials = self._trials, {}
+        ended: list[Delivery] = []
+        for head, trial in trials.items():
+            ended += self._suspect(trial, [*claim.drop([head]), *trial.rest[1:]])
+        return ended
+
+    def _note_whole(
+        self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult, error: BaseException
+    ) -> Sequence[Delivery]:
+        if (alike := signature(error)) != self._signature:
+            self._signature, self._batches, self._proofs = alike, 0, 0
+        self._batches += 1
+        shard, settings = self._shard, self._shard.settings
+        # A run that is kept has an outcome of its own, and those of a batch and of a trial would share one.
+        is_tried = self._batches >= BATCHES and settings.worker.isolate and shard.runs is None
+        shard.pending.add(() if is_tried else batch, result, shard.now)
+        if not is_tried:
+            return batch
+        self._try(claim, Trial(batch, error, PendingOutcomes(settings.worker, settings.texts)))
+        return ()
+
+    def _try(self, claim: "Claim", trial: Trial) -> None:
+        self._trials[trial.rest[0].id] = trial
+        claim.left.appendleft(trial.rest[:1])
+
+    def _error_alike(self, batch: Sequence[Delivery], outcomes: PendingOutcomes) -> bytes | None:
+        """The stored error of an id that failed by itself, and alike; else None."""
+        record = outcomes.last(batch[0].id) if len(batch) == 1 else None
+        at = None if record is None else FAILED_WITH.get(record[1])
+        return record[at] if record and at and record[at + 1] == self._signature else None
+
+    def _go_on(self, claim: "Claim", trial: Trial, error: bytes) -> Sequence[Delivery]:
+        """The id that was tried has failed alike."""
+        del trial.rest[0]
+        if len(trial.tried) >= (1 if self._proofs >= PROOFS else ALIKE):
+            self._proofs += 1
+            trial.outcomes.unblame()
+            self._shard.pending.join(trial.outcomes)
+            self._shard.pending.charge(trial.rest, error, self._shard.now())
+            return [*trial.tried, *trial.rest]
+        if not trial.rest:
+            return self._suspect(trial, ())
+        self._try(claim, trial)
+        return ()
+
+    def _suspect(self, trial: Trial, left: Sequence[Delivery]) -> Sequence[Delivery]:
+        """Ids that were tried have their own outcomes, and the others are suspected."""
+        self._shard.pending.join(trial.outcomes)
+        ids = [delivery.id for delivery in left]
+        self._shard.pending.add(left, BatchResult(unattributed=ids, error=trial.error), self._shard.now)
+        return [*trial.tried, *left]
