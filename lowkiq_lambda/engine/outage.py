@@ -28,13 +28,12 @@ PROOFS: Final = 3
 class Trial:
     """A batch that failed as a whole, while its ids run one by one."""
 
-    def __init__(self, rest: Sequence[Delivery], error: BaseException, outcomes: PendingOutcomes) -> None:
-        self.rest = list(rest)
-        """Those that were not tried; the first of them is the next one."""
-        self.error = error
+    def __init__(self, batch: Sequence[Delivery], outcomes: PendingOutcomes) -> None:
+        self.rest = list(batch)
+        """The ids whose turn has not come."""
+        self.tried: list[Delivery] = []
         self.outcomes = outcomes
         """Of those that were tried: it is not known yet whose failures they are."""
-        self.tried: list[Delivery] = []
 
 
 class Outage:
@@ -50,7 +49,7 @@ class Outage:
     def note(self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult) -> Sequence[Delivery]:
         """Note the result of a batch; the ids that have an outcome now."""
         if result.error is not None and len(batch) == len(result.unattributed) and not result.ended:
-            return self._note_whole(claim, batch, result, result.error)
+            return self._note_whole(claim, batch, result, signature(result.error))
         trial = self._trials.pop(batch[0].id, None) if len(batch) == 1 else None
         outcomes = self._shard.pending if trial is None else trial.outcomes
         outcomes.add(batch, result, self._shard.now)
@@ -59,36 +58,29 @@ class Outage:
             trial.tried += batch
         if error is None:
             self._shard.outage = None
-            ended = batch if trial is None else self._suspect(trial, trial.rest[1:])
-            return [*ended, *self.end_trials(claim)]
+            return [*(batch if trial is None else self._end(claim, trial)), *self.end_trials(claim)]
         return batch if trial is None else self._go_on(claim, trial, error)
 
     def end_trials(self, claim: "Claim") -> Sequence[Delivery]:
-        """What was not tried is suspected, unless its trial runs; the ids that have an outcome now."""
+        """Nothing is to be charged any more; the ids that have an outcome now."""
         trials, self._trials = self._trials, {}
-        ended: list[Delivery] = []
-        for head, trial in trials.items():
-            ended += self._suspect(trial, [*claim.drop([head]), *trial.rest[1:]])
-        return ended
+        return [delivery for trial in trials.values() for delivery in self._end(claim, trial)]
 
     def _note_whole(
-        self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult, error: BaseException
+        self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult, alike: str
     ) -> Sequence[Delivery]:
-        if (alike := signature(error)) != self._signature:
+        if alike != self._signature:
             self._signature, self._batches, self._proofs = alike, 0, 0
         self._batches += 1
         shard, settings = self._shard, self._shard.settings
         # A run that is kept has an outcome of its own, and those of a batch and of a trial would share one.
         is_tried = self._batches >= BATCHES and settings.worker.isolate and shard.runs is None
+        # Of one that is tried, only the messages are noted.
         shard.pending.add(() if is_tried else batch, result, shard.now)
         if not is_tried:
             return batch
-        self._try(claim, Trial(batch, error, PendingOutcomes(settings.worker, settings.texts)))
+        self._try_next(claim, Trial(batch, PendingOutcomes(settings.worker, settings.texts)))
         return ()
-
-    def _try(self, claim: "Claim", trial: Trial) -> None:
-        self._trials[trial.rest[0].id] = trial
-        claim.left.appendleft(trial.rest[:1])
 
     def _error_alike(self, batch: Sequence[Delivery], outcomes: PendingOutcomes) -> bytes | None:
         """The stored error of an id that failed by itself, and alike; else None."""
@@ -98,21 +90,24 @@ class Outage:
 
     def _go_on(self, claim: "Claim", trial: Trial, error: bytes) -> Sequence[Delivery]:
         """The id that was tried has failed alike."""
-        del trial.rest[0]
         if len(trial.tried) >= (1 if self._proofs >= PROOFS else ALIKE):
             self._proofs += 1
             trial.outcomes.unblame()
+            trial.outcomes.charge(trial.rest, error, self._shard.now())
             self._shard.pending.join(trial.outcomes)
-            self._shard.pending.charge(trial.rest, error, self._shard.now())
             return [*trial.tried, *trial.rest]
         if not trial.rest:
-            return self._suspect(trial, ())
-        self._try(claim, trial)
+            return self._end(claim, trial)
+        self._try_next(claim, trial)
         return ()
 
-    def _suspect(self, trial: Trial, left: Sequence[Delivery]) -> Sequence[Delivery]:
-        """Ids that were tried have their own outcomes, and the others are suspected."""
+    def _try_next(self, claim: "Claim", trial: Trial) -> None:
+        delivery = trial.rest.pop(0)
+        self._trials[delivery.id] = trial
+        claim.left.appendleft([delivery])
+
+    def _end(self, claim: "Claim", trial: Trial) -> Sequence[Delivery]:
+        """The outcomes of those that were tried are their own; each of the others runs alone."""
         self._shard.pending.join(trial.outcomes)
-        ids = [delivery.id for delivery in left]
-        self._shard.pending.add(left, BatchResult(unattributed=ids, error=trial.error), self._shard.now)
-        return [*trial.tried, *left]
+        claim.left.extendleft([delivery] for delivery in reversed(trial.rest))
+        return trial.tried
