@@ -107,6 +107,16 @@ def test_several_payloads_and_the_parts_of_a_push_are_measured() -> None:
     assert 4 == len(targets.splitlines()[2:])
 
 
+def test_each_kind_of_failure_is_measured() -> None:
+    """A line for each kind at each batch size, with the calls of scripts and of the handler."""
+    printed = run("bench.failures", "--repeats=1", "--jobs=300")
+
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed.splitlines()[2:]]
+    assert ["1", "10", "100"] * 5 == [line[1] for line in lines]
+    assert all(float(line[3]) > 0 and float(line[5]) > 0 for line in lines)
+    assert [1.0, True, True] == [float(lines[0][6]), float(lines[1][6]) < 0.2, float(lines[2][6]) < 0.1]
+
+
 @pytest.mark.nightly("the first benchmark runs in each check")
 def test_many_shards_are_measured_beside_their_own_floor() -> None:
     """Shards that got no job are passed over, by the floor too; the target stands below the table."""

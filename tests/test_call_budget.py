@@ -120,6 +120,23 @@ def test_p8_fast_jobs_are_drained_a_thousand_at_a_time(
     assert cost.commands.total() <= 46
 
 
+def test_p8_an_outage_costs_few_calls(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """P8: a few batches are tried as suspects; of all others the outcomes go in calls of a hundred."""
+    failing: list[bool] = []
+
+    def handle(_batch: Batch) -> None:
+        if failing:
+            raise ConnectionError
+
+    worker = warm_worker(app, handle, shards_count=1, batch_size=10)
+    worker.push_many(jobs())
+    failing.append(True)
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (26, 26) == (cost.round_trips, cost.scripts)
+
+
 def test_p8_a_claim_in_the_steady_state_is_one_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
     """P8: settling, renewing and claiming are one call, so five claims more are five calls more."""
     worker = warm_worker(app, nothing, shards_count=1, batch_size=100)

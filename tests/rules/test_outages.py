@@ -13,7 +13,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.flight import Flight
 from lowkiq_lambda.engine.outage import ALIKE, BATCHES, PROOFS
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.beside import Declare, declare_coroutines, declare_threads
+from tests.kit.beside import Declare, Gathering, declare_coroutines, declare_threads
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.looks import left_behind, look
@@ -339,3 +339,24 @@ def test_side_by_side_batches_are_tried_at_once_too(
     assert counts["suspected"] <= len(LETTERS) * (UNTRIED + concurrency)
     assert [{}] * len(flights) == [flight.since for flight in flights]
     assert 0 == left_behind(app, worker).get("flight", 0)
+
+
+def test_p2_side_by_side_an_id_that_succeeds_ends_all_trials(
+    app: Lowkiq, queue_name: str, declare_beside: Declare
+) -> None:
+    """P2: of two batches that are tried at once one proves no outage: each id of both runs, and none is done unrun."""
+    gathering = Gathering(2)
+
+    def then(batch: Batch) -> None:
+        if list(batch) in (["2a"], ["3a"]):
+            gathering(batch)
+        if len(batch) > 1 or min(batch)[0] != "2":
+            raise Broken
+
+    notes = Notes(then)
+    worker = declare_beside(app, queue_name, notes, batch_size=len(LETTERS), concurrency=2)
+    worker.push_many(jobs_of(ids()))
+
+    assert 5 == app.drain()["done"]
+    assert [5, 5] == alone(notes)[2:4]
+    assert [0] * 5 + [1] * 5 == failures(app, worker, ids(range(2, 4)))
