@@ -1,4 +1,4 @@
-"""The decision about an id whose failure counts: it is tried again, killed or discarded, as the worker declares."""
+"""The decision about an id whose failure counts, as the worker declares, and the record of it."""
 
 import logging
 from random import SystemRandom
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lowkiq_lambda.base.error_text import call_safely, loggable, shown
 from lowkiq_lambda.base.errors import PastError
 from lowkiq_lambda.declare.worker import Worker, retry_in_takes_error
-from lowkiq_lambda.engine.failure import CountedFailure
-from lowkiq_lambda.jobs.job import WhyDead
+from lowkiq_lambda.engine.failure import CountedFailure, digits
+from lowkiq_lambda.jobs.job import PLACE, Delivery, WhyDead
 from lowkiq_lambda.jobs.retry import DISCARD, KILL, default_retry_in, safe_delay
+from lowkiq_lambda.store.shard.session import OutcomeRecord
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.error_rules import Act, ErrorRule
@@ -102,3 +103,37 @@ def _past(text: str) -> PastError:
 def _safe(answer: object, retry_count: int) -> float:
     delay = safe_delay(answer)
     return default_retry_in(retry_count, _rng) if delay is None else delay
+
+
+FAILED_WITH: Final = {"retried": 4, "dead": 2, "blocked": 2}
+"""Where the record of a failure has its stored error; the signature comes next."""
+
+
+def retry_record(  # noqa: PLR0913, PLR0917 - the parts of the record
+    delivery: Delivery,
+    failure: CountedFailure,
+    count: float,
+    due_at: float,
+    rule: str,
+    expiry: float | None = None,
+) -> OutcomeRecord:
+    """A retry, as include/outcomes.lua reads it. `expiry`: the oldest payload has it from now on."""
+    marks = failure.signature, failure.blamed, failure.brief
+    more = (rule, expiry) if expiry is not None else (rule,) if rule else ()
+    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *more
+
+
+def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, end: Fate) -> OutcomeRecord:
+    """A failure without a retry, as include/outcomes.lua reads it."""
+    if end.act == "discard" and end.why == "expired":
+        return delivery.id, "expired", "", failure.brief, int.from_bytes(delivery.entries[0][8:PLACE])
+    if end.act == "discard":
+        return delivery.id, "discarded", failure.brief, digits(failure.error), end.rule, int(end.all)
+    rule = (end.rule,) if end.rule else ()
+    # An error that a rule calls permanent is the job's own, and so is its time: others of its group have to run, to be
+    # decided each.
+    signature = "" if end.why in {"rule", "expired"} else failure.signature
+    if worker.dead_head == "block":
+        return delivery.id, "blocked", failure.dumped, signature, failure.brief, *rule
+    others = (worker.dead_head,) if rule or worker.dead_head != "skip" else ()
+    return delivery.id, "dead", failure.dumped, signature, failure.brief, *others, *rule

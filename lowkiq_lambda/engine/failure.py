@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,11 +11,7 @@ from lowkiq_lambda.base.error_text import brief, call_safely, cut, headline, is_
 from lowkiq_lambda.base.forks import InParentAlone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.perform import about, hook_errors
-from lowkiq_lambda.jobs.job import PLACE, Delivery, MorgueJob, ScoredPayload, WhyDead, score_of
-from lowkiq_lambda.store.shard.session import OutcomeRecord
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.engine.deciding import Fate
+from lowkiq_lambda.jobs.job import PLACE, MorgueJob, ScoredPayload, WhyDead, score_of
 
 logger = logging.getLogger(__name__)
 
@@ -120,40 +116,6 @@ class Death(NamedTuple):
     entry: bytes
     error: bytes
     why: WhyDead
-
-
-FAILED_WITH: Final = {"retried": 4, "dead": 2, "blocked": 2}
-"""Where the record of a failure has its stored error; the signature comes next."""
-
-
-def retry_record(  # noqa: PLR0913, PLR0917 - the parts of the record
-    delivery: Delivery,
-    failure: CountedFailure,
-    count: float,
-    due_at: float,
-    rule: str,
-    expiry: float | None = None,
-) -> OutcomeRecord:
-    """A retry, as include/outcomes.lua reads it. `expiry`: the oldest payload has it from now on."""
-    marks = failure.signature, failure.blamed, failure.brief
-    more = (rule, expiry) if expiry is not None else (rule,) if rule else ()
-    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *more
-
-
-def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, end: "Fate") -> OutcomeRecord:
-    """A failure without a retry, as include/outcomes.lua reads it."""
-    if end.act == "discard" and end.why == "expired":
-        return delivery.id, "expired", "", failure.brief, int.from_bytes(delivery.entries[0][8:PLACE])
-    if end.act == "discard":
-        return delivery.id, "discarded", failure.brief, digits(failure.error), end.rule, int(end.all)
-    rule = (end.rule,) if end.rule else ()
-    # An error that a rule calls permanent is the job's own, and so is its time: others of its group have to run, to be
-    # decided each.
-    signature = "" if end.why in {"rule", "expired"} else failure.signature
-    if worker.dead_head == "block":
-        return delivery.id, "blocked", failure.dumped, signature, failure.brief, *rule
-    others = (worker.dead_head,) if rule or worker.dead_head != "skip" else ()
-    return delivery.id, "dead", failure.dumped, signature, failure.brief, *others, *rule
 
 
 class Deaths(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.error_text import signature
-from lowkiq_lambda.engine.failure import FAILED_WITH
+from lowkiq_lambda.engine.deciding import FAILED_WITH
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import BatchResult
 from lowkiq_lambda.jobs.job import Delivery

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, type_name
 from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.engine.failure import (
-    BRIEF,
-    CountedFailure,
-    Death,
-    ErrorText,
-    digits,
-    end_record,
-    headline_of,
-    retry_record,
-)
+from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText, digits, headline_of
 from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of
@@ -115,6 +106,8 @@ class PendingOutcomes:
 
     def kill_expired(self, delivery: Delivery, failure: CountedFailure, fate: "Fate") -> None:
         """Note that the oldest payload, which has failed before, has no time for its retry."""
+        from lowkiq_lambda.engine.deciding import end_record  # noqa: PLC0415 - as in `_fail`
+
         self._records.append(end_record(self._worker, delivery, failure, fate))
         self.dead.append(Death(delivery.id, delivery.entries[0], failure.dumped, fate.why))
 
@@ -230,7 +223,7 @@ class PendingOutcomes:
     def _fail(
         self, delivery: Delivery, failure: CountedFailure, now: float, iteration: "Iteration | None" = None
     ) -> None:
-        from lowkiq_lambda.engine.deciding import decide  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.engine.deciding import decide, end_record, retry_record  # noqa: PLC0415 - imported lazily: cold start
 
         # Movement that cannot be kept is none: it would be found anew at each failure.
         unkept = self._save(delivery, iteration, failed=True)

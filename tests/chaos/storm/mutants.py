@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.engine import outcomes, overdue
-from lowkiq_lambda.engine.failure import CountedFailure, retry_record
+from lowkiq_lambda.engine import deciding, overdue
+from lowkiq_lambda.engine.deciding import retry_record
+from lowkiq_lambda.engine.failure import CountedFailure
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -33,7 +34,7 @@ def apply(name: str) -> None:
     """Break this process's engine so."""
     vars(backend)["script"] = scripts_of(name)
     if name == "retry_count + 1":
-        vars(outcomes)["retry_record"] = one_more
+        vars(deciding)["retry_record"] = one_more
     elif name == "expiry ignored":
         vars(overdue)["drop_expired"] = nothing_is_over
 
