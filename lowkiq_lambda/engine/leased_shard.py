@@ -25,7 +25,7 @@ from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, S
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.iteration_run import IterationRun
-    from lowkiq_lambda.engine.outage import Outage
+    from lowkiq_lambda.engine.outage import AlikeFailures
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class LeasedShard:
         """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
         self.lease = Lease(settings.clock, settings.lease.ttl, Moment.now(settings.clock))
         self.pending = PendingOutcomes(settings.worker, settings.texts)
-        self.outage: Outage | None = None
+        self.outage: AlikeFailures | None = None
         """While batches fail."""
         self.counts: Counter[str] = Counter()
         """Ids by outcome, as Redis has acknowledged them."""
@@ -178,9 +178,9 @@ class LeasedShard:
         if self.outage is None and result.error is None:
             self.pending.add(batch, result, self.now)
             return batch
-        from lowkiq_lambda.engine.outage import Outage  # noqa: PLC0415 - a drain in which nothing fails needs none
+        from lowkiq_lambda.engine.outage import AlikeFailures  # noqa: PLC0415 - a drain in which nothing fails needs none
 
-        self.outage = self.outage or Outage(self)
+        self.outage = self.outage or AlikeFailures(self)
         return self.outage.note(claim, batch, result)
 
     def end_trials(self, claim: Claim) -> Sequence[Delivery]:

@@ -36,7 +36,7 @@ class Trial:
         """Of those that were tried: it is not known yet whose failures they are."""
 
 
-class Outage:
+class AlikeFailures:
     """Failures alike in a row. Any other end of an id ends the row."""
 
     def __init__(self, shard: "LeasedShard") -> None:
