@@ -181,11 +181,11 @@ class LeasedShard:
         from lowkiq_lambda.engine.outage import AlikeFailures  # noqa: PLC0415 - a drain in which nothing fails needs none
 
         self.outage = self.outage or AlikeFailures(self)
-        return self.outage.note(claim, batch, result)
+        return self.outage.note(claim.left, batch, result)
 
     def end_trials(self, claim: Claim) -> Sequence[Delivery]:
         """No batch of the claim begins any more; the ids that have an outcome now."""
-        return () if self.outage is None else self.outage.end_trials(claim)
+        return () if self.outage is None else self.outage.end_trials(claim.left)
 
     @property
     def samples_more(self) -> bool:

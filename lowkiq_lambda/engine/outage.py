@@ -5,17 +5,19 @@ handler may end the process. In an outage no handler does: the visit tries the i
 others with the failure, and writes outcomes alone. A death meanwhile suspects all that is in flight, as in any claim.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from lowkiq_lambda.base.error_text import signature
 from lowkiq_lambda.engine.deciding import FAILED_WITH
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import BatchResult
+from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
 
-if TYPE_CHECKING:
-    from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
+Batches: TypeAlias = deque[list[Delivery]]
+"""Those of a claim that have not begun."""
 
 BATCHES: Final = 3
 """In a row that fail alike: the last of them, and each that follows, is tried at once."""
@@ -36,20 +38,34 @@ class Trial:
         """Of those that were tried: it is not known yet whose failures they are."""
 
 
+class FailingShard(Protocol):
+    """A shard for the time of a visit, as its outages know it."""
+
+    settings: VisitSettings
+    pending: PendingOutcomes
+    outage: "AlikeFailures | None"
+    now: Callable[[], float]
+
+    @property
+    def runs(self) -> object:
+        """Those that the next settlings keep; None if the queue keeps none."""
+        ...
+
+
 class AlikeFailures:
     """Failures alike in a row. Any other end of an id ends the row."""
 
-    def __init__(self, shard: "LeasedShard") -> None:
+    def __init__(self, shard: "FailingShard") -> None:
         self._shard = shard
         self._signature = ""
         self._batches = self._proofs = 0
         self._trials: dict[str, Trial] = {}
         """By the ids that are tried now. Each has a batch to itself, before all others of the claim."""
 
-    def note(self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult) -> Sequence[Delivery]:
+    def note(self, left: Batches, batch: Sequence[Delivery], result: BatchResult) -> Sequence[Delivery]:
         """Note the result of a batch; the ids that have an outcome now."""
         if result.error is not None and len(batch) == len(result.unattributed) and not result.ended:
-            return self._note_whole(claim, batch, result, signature(result.error))
+            return self._note_whole(left, batch, result, signature(result.error))
         trial = self._trials.pop(batch[0].id, None) if len(batch) == 1 else None
         outcomes = self._shard.pending if trial is None else trial.outcomes
         outcomes.add(batch, result, self._shard.now)
@@ -58,16 +74,16 @@ class AlikeFailures:
             trial.tried += batch
         if error is None:
             self._shard.outage = None
-            return [*(batch if trial is None else self._end(claim, trial)), *self.end_trials(claim)]
-        return batch if trial is None else self._go_on(claim, trial, error)
+            return [*(batch if trial is None else self._end(left, trial)), *self.end_trials(left)]
+        return batch if trial is None else self._go_on(left, trial, error)
 
-    def end_trials(self, claim: "Claim") -> Sequence[Delivery]:
+    def end_trials(self, left: Batches) -> Sequence[Delivery]:
         """Nothing is to be charged any more; the ids that have an outcome now."""
         trials, self._trials = self._trials, {}
-        return [delivery for trial in trials.values() for delivery in self._end(claim, trial)]
+        return [delivery for trial in trials.values() for delivery in self._end(left, trial)]
 
     def _note_whole(
-        self, claim: "Claim", batch: Sequence[Delivery], result: BatchResult, alike: str
+        self, left: Batches, batch: Sequence[Delivery], result: BatchResult, alike: str
     ) -> Sequence[Delivery]:
         if alike != self._signature:
             self._signature, self._batches, self._proofs = alike, 0, 0
@@ -79,7 +95,7 @@ class AlikeFailures:
         shard.pending.add(() if is_tried else batch, result, shard.now)
         if not is_tried:
             return batch
-        self._try_next(claim, Trial(batch, PendingOutcomes(settings.worker, settings.texts)))
+        self._try_next(left, Trial(batch, PendingOutcomes(settings.worker, settings.texts)))
         return ()
 
     def _error_alike(self, batch: Sequence[Delivery], outcomes: PendingOutcomes) -> bytes | None:
@@ -88,7 +104,7 @@ class AlikeFailures:
         at = None if record is None else FAILED_WITH.get(record[1])
         return record[at] if record and at and record[at + 1] == self._signature else None
 
-    def _go_on(self, claim: "Claim", trial: Trial, error: bytes) -> Sequence[Delivery]:
+    def _go_on(self, left: Batches, trial: Trial, error: bytes) -> Sequence[Delivery]:
         """The id that was tried has failed alike."""
         if len(trial.tried) >= (1 if self._proofs >= PROOFS else ALIKE):
             self._proofs += 1
@@ -97,17 +113,17 @@ class AlikeFailures:
             self._shard.pending.join(trial.outcomes)
             return [*trial.tried, *trial.rest]
         if not trial.rest:
-            return self._end(claim, trial)
-        self._try_next(claim, trial)
+            return self._end(left, trial)
+        self._try_next(left, trial)
         return ()
 
-    def _try_next(self, claim: "Claim", trial: Trial) -> None:
+    def _try_next(self, left: Batches, trial: Trial) -> None:
         delivery = trial.rest.pop(0)
         self._trials[delivery.id] = trial
-        claim.left.appendleft([delivery])
+        left.appendleft([delivery])
 
-    def _end(self, claim: "Claim", trial: Trial) -> Sequence[Delivery]:
+    def _end(self, left: Batches, trial: Trial) -> Sequence[Delivery]:
         """The outcomes of those that were tried are their own; each of the others runs alone."""
         self._shard.pending.join(trial.outcomes)
-        claim.left.extendleft([delivery] for delivery in reversed(trial.rest))
+        left.extendleft([delivery] for delivery in reversed(trial.rest))
         return trial.tried
