@@ -7,15 +7,16 @@ becomes of a call. docs/lease.md has the proof.
 
 import logging
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.lease import Lease, Moment
+from lowkiq_lambda.engine.lease import Lease, LeaseRenewers, Moment
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PermitSession, visits_running
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +75,24 @@ class Admission:
     def more_in(self) -> float:
         """In how many seconds another id may begin, as far as is known."""
         return max(0.0, self._more_at - self._clock.monotonic())
+
+    @contextmanager
+    def taken(
+        self, shard: ShardRef, renewers: LeaseRenewers, may_still_run: Callable[[], bool]
+    ) -> Iterator[float | None]:
+        """Take a permit until the block ends, for longer if handlers may still run then.
+
+        Yields None, or the seconds after which to come again if there is no permit.
+        """
+        if (seconds := self.enter()) is not None:
+            yield seconds
+            return
+        try:
+            with renewers.of(self.session.queue).keep(shard, self.lease, self.keep):
+                yield None
+        finally:
+            if not may_still_run():
+                self.leave()
 
     def enter(self) -> float | None:
         """Take a permit. None if there is one, else in how many seconds to come again. Raises BackendError."""

@@ -3,69 +3,36 @@
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from uuid import UUID
+
+import msgspec
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
 from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
 from lowkiq_lambda.declare.worker import P
+from lowkiq_lambda.engine.lease import HandlerContext, LimitedRun
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
-from lowkiq_lambda.store.shard.lease_replies import Requests
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
     from lowkiq_lambda.jobs.headers import Headers
     from lowkiq_lambda.jobs.progress import JobProgress
 
-
+_NONE: Final = frozenset[str]()
 T = TypeVar("T")
 C = TypeVar("C")
 
-_NONE: Final = frozenset[str]()
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 MOST_ITEMS: Final = 2**53
 """The most items of a job: a larger number is not exact in systems whose numbers are doubles."""
 
 
-class HandlerContext(Protocol):
-    """The part of a drain that handlers may ask for their time and their lease."""
-
-    @property
-    def token(self) -> int:
-        """The fencing token of the lease."""
-        ...
-
-    def remaining(self) -> float:
-        """Seconds that are left."""
-        ...
-
-    def stopping(self) -> bool:
-        """Whether to come to an end."""
-        ...
-
-    @property
-    def requests(self) -> Requests:
-        """What operators want of ids that run."""
-        ...
-
-
-class LimitedRun(HandlerContext, Protocol):
-    """The context of a batch whose run has a limit of its own, `Worker.max_run_time`."""
-
-    def begin(self, job_id: str) -> None:
-        """A handler is about to be called with this job, which has all of the time."""
-        ...
-
-    def end(self) -> None:
-        """The batch has ended."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class BatchJob(Generic[P]):
+class BatchJob(msgspec.Struct, Generic[P], frozen=True, eq=False):
     """One id of a batch. Scores and payloads are in order, oldest first.
 
     `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died. True until its
@@ -81,14 +48,22 @@ class BatchJob(Generic[P]):
     retry_count: float
     error: str | None
     repeated: bool
-    context: HandlerContext = field(repr=False)
+    context: HandlerContext
     cursor: Any = None
-    iteration: "Iteration | None" = field(default=None, repr=False)
+    iteration: "Iteration | None" = None
     headers: "Sequence[Headers]" = ()
-    notes: list[str] = field(default_factory=list, repr=False, compare=False)
+    notes: list[str] = []
     """The texts of `note` in this run."""
-    batch: "Batch[P] | None" = field(default=None, repr=False, compare=False)
+    batch: "Batch[P] | None" = None
     """The batch that has it; None of a job with a cursor that runs without a drain."""
+
+    def __repr__(self) -> str:
+        return f"BatchJob({', '.join(f'{name}={getattr(self, name)!r}' for name in _SHOWN)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchJob) and all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
+
+    __hash__ = None  # type: ignore[assignment]  # its payloads may be of any kind
 
     def done(self, payload: int) -> None:
         """As `Batch.done` with that payload."""
@@ -157,11 +132,45 @@ class BatchJob(Generic[P]):
         return [ScoredPayload(*pair) for pair in zip(self.payloads, self.scores, strict=True)]
 
 
+_SHOWN: Final = ("id", "payloads", "scores", "due_at", "retry_count", "error", "repeated", "cursor", "headers")
+_COMPARED: Final = (*_SHOWN, "context", "iteration")
+
+
 class Batch(Mapping[str, list[P]], Generic[P]):
     """A mapping of id to payloads, by score from old to new; with marks for what is done and what failed.
 
     When the handler returns, ids that were not failed are done. When it raises, marked ids keep their marks.
     """
+
+    # A batch is made for each call of a handler, and few of them are told more than payloads: what all of them begin
+    # with belongs to the class, and `_own` makes the rest for those that need it.
+    is_iterated = False
+    """By a generator."""
+    has_begun = False
+    """Whether the handler was called."""
+    tells_more = False
+    """Whether anything else is to be told than that ids are done."""
+    exited: BaseException | None = None
+    """The exception that ended the handler without a failure, even if a middleware changed it."""
+    now: Callable[[], float] | None = None
+    """Unix seconds by the shard's server, if a payload of the batch expires. Raises LowkiqError."""
+    limit: LimitedRun | None = None
+    """Its context, if the run has a limit of its own."""
+    run_of: Callable[[str], Any]
+    """The drain's side of a job's run; only where jobs have cursors."""
+    rejected_payloads: Mapping[str, dict[int, Rejected]] = _NOTHING
+    """The payloads of an id that failed alone, by their position."""
+    done_payloads: Mapping[str, set[int]] = _NOTHING
+    """The payloads of an id that were marked as done, by their position."""
+    notes: Mapping[str, list[str]] = _NOTHING
+    iterations: "Mapping[str, Iteration]" = _NOTHING
+    """Of the jobs with a cursor."""
+    overdue: tuple[str, ...] = ()
+    """The ids of which a payload expired, or that an operator has stopped, before `perform_job` was called: they go
+    back."""
+    _marks: Mapping[str, BaseException | str | None] = _NOTHING
+    _returned: tuple[str, ...] = ()
+    _closed = False
 
     def __init__(
         self,
@@ -177,25 +186,6 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._context = context
         self._read_error = read_error
         self._ordered = ordered
-        self._marks: dict[str, BaseException | str | None] = {}
-        self._returned: tuple[str, ...] = ()
-        self.rejected_payloads: dict[str, dict[int, Rejected]] = {}
-        """The payloads of an id that failed alone, by their position."""
-        self.done_payloads: dict[str, set[int]] = {}
-        """The payloads of an id that were marked as done, by their position."""
-        self.notes: dict[str, list[str]] = {}
-        self.iterations: dict[str, Iteration] = {}
-        """Of the jobs with a cursor."""
-        self.is_iterated = False  # by a generator
-        self.now: Callable[[], float] | None = None
-        """Unix seconds by the shard's server, if a payload of the batch expires. Raises LowkiqError."""
-        self.overdue: list[str] = []
-        """The ids of which a payload expired, or that an operator has stopped, before `perform_job` was called: they go
-        back."""
-        self.limit: LimitedRun | None = None
-        """Its context, if the run has a limit of its own."""
-        self._closed = False
-        self._lock = Lock()
 
     def __getitem__(self, job_id: str) -> list[P]:
         try:
@@ -246,7 +236,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
     @property
     def failed(self) -> dict[str, BaseException | str]:
         """The ids that have failed by themselves so far, each with its error. Ids with a `Rejected` are left out."""
-        with self._lock:
+        with self._lock():
             marks = {**self._marks}
         no_failures = (Later, Rejected)
         return {job_id: mark for job_id, mark in marks.items() if mark is not None and not is_a(mark, no_failures)}
@@ -259,7 +249,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         iteration = self.iteration(job_id) if delivery.progress or self.iterations else None
         return BatchJob(
             id=job_id,
-            payloads=copy.copy(self._payloads[job_id]),
+            payloads=self._payloads[job_id].copy(),
             scores=[score_of(entry) for entry in delivery.entries],
             due_at=delivery.due_at if iteration is None else iteration.progress.due_at,
             retry_count=delivery.retry_count,
@@ -268,7 +258,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             context=self._context,
             cursor=None if iteration is None else iteration.cursor,
             iteration=iteration,
-            notes=self.notes.setdefault(job_id, []) if delivery.tracked else [],
+            notes=self._own("notes").setdefault(job_id, []) if delivery.tracked else [],
             batch=self,
             headers=self.headers.get(job_id, ()) if delivery.headers else (),
         )
@@ -298,7 +288,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         if job_id not in self.iterations:
             from lowkiq_lambda.engine.iteration import Iteration  # noqa: PLC0415 - imported lazily: cold start
 
-            self.iterations[job_id] = Iteration.of(self._deliveries[job_id])
+            self._own("iterations")[job_id] = Iteration.of(self._deliveries[job_id])
         return self.iterations[job_id]
 
     def done(self, job_id: str, *, payload: int | None = None) -> None:
@@ -328,10 +318,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._check_payload(job_id, payload)
         if self.is_iterated:
             refuse_of_cursor(job_id, payload)
-        with self._lock:
+        with self._lock():
             if self._closed:
                 raise BatchClosed
-            marked = self.done_payloads.setdefault(job_id, set())
+            marked: set[int] = self._own("done_payloads").setdefault(job_id, set())
             if self._ordered:
                 check_order(job_id, payload, marked, self.rejected_payloads.get(job_id, {}))
             marked.add(payload)
@@ -347,7 +337,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         if self._closed:
             raise BatchClosed
         if self._deliveries[job_id].tracked:
-            self.notes.setdefault(job_id, []).append(text)
+            self._own("notes").setdefault(job_id, []).append(text)
 
     def fail(
         self, job_id: str, error: BaseException | type[BaseException] | str, *, payload: int | None = None
@@ -391,46 +381,38 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     def reopen(self, job_id: str) -> bool:
         """Take a mark back because the job goes on; False if it is done."""
-        with self._lock:
+        with self._lock():
             if job_id in self._marks and self._marks[job_id] is None:
                 return False
-            self._marks.pop(job_id, None)
+            self._own("_marks").pop(job_id, None)
             return True
 
     def jobs_to_run(self) -> Iterator[str]:
         """The ids for calls of `perform_job`, one after the other; those that do not come to their end go back."""
-        job_ids = list(self)
+        job_ids = tuple(self._payloads)
         for position, job_id in enumerate(job_ids):
             # Noted before, so that a middleware that swallows what ends this early makes no job done that never ran.
-            self.give_back(job_ids[position:])
-            if self._is_overdue(job_id) or self._is_requested(job_id):
+            self._returned = job_ids[position:]
+            if job_id in self._context.requests or self._is_overdue(job_id):
+                if job_id not in self.overdue:
+                    self.overdue, self.tells_more = (*self.overdue, job_id), True
                 continue
             if self.limit is not None:
                 self.limit.begin(job_id)
             if self.stopping:
                 return
             yield job_id
-        self.give_back(())
-
-    def _is_requested(self, job_id: str) -> bool:
-        """Whether an operator has cancelled or paused the job since the batch began. Then it goes back."""
-        is_requested = job_id in self._context.requests
-        if is_requested and job_id not in self.overdue:
-            self.overdue.append(job_id)
-        return is_requested
+        self._returned = ()
 
     def _is_overdue(self, job_id: str) -> bool:
         """Whether a payload of the job has expired since the batch began. Then it goes back, and runs without that."""
         if self.now is None or not self._deliveries[job_id].expiries:
             return False
         try:
-            is_over = min(self._deliveries[job_id].expiries) < self.now()
+            return min(self._deliveries[job_id].expiries) < self.now()
         except LowkiqError:
             # Nobody knows the time, so nobody knows that the job may run.
-            is_over = True
-        if is_over and job_id not in self.overdue:
-            self.overdue.append(job_id)
-        return is_over
+            return True
 
     @property
     def current(self) -> str:
@@ -442,20 +424,35 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """Whether the batch has ended."""
         return self._closed
 
-    def close(self) -> tuple[dict[str, BaseException | str | None], tuple[str, ...]]:
+    def close(self) -> tuple[Mapping[str, BaseException | str | None], tuple[str, ...]]:
         """End the batch: the marks, None for done, and what is returned. Later marks raise BatchClosed."""
-        with self._lock:
-            self._closed = True
-            return self._marks, self._returned
+        self._closed = True
+        # A thread that marks makes the lock before it looks whether the batch is closed. So without a lock it will see
+        # that, and with one it has either seen that or is waited for.
+        if "_made_lock" in self.__dict__:
+            with self._lock():
+                return self._marks, self._returned
+        return self._marks, self._returned
+
+    def _lock(self) -> Lock:
+        """Held by each thread that marks."""
+        lock: Lock = self.__dict__.setdefault("_made_lock", Lock())
+        return lock
+
+    def _own(self, name: str) -> dict[str, Any]:
+        """The mapping of this name, to be changed; the first time it is made."""
+        self.tells_more = self.tells_more or name != "_marks"
+        own: dict[str, Any] = self.__dict__.setdefault(name, {})
+        return own
 
     def _reject(self, job_id: str, error: object, payload: int) -> None:
         if not isinstance(error, Rejected):
             raise ValueError("payload: an id fails as a whole, unless it is with Rejected")  # noqa: TRY004 - which argument
         self._check_payload(job_id, payload)
-        with self._lock:
+        with self._lock():
             if self._closed:
                 raise BatchClosed
-            self.rejected_payloads.setdefault(job_id, {})[payload] = error
+            self._own("rejected_payloads").setdefault(job_id, {})[payload] = error
 
     def _check_payload(self, job_id: str, payload: int) -> None:
         if job_id not in self._deliveries:
@@ -466,13 +463,14 @@ class Batch(Mapping[str, list[P]], Generic[P]):
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:
             raise _absent(job_id)
-        with self._lock:
+        with self._lock():
             if self._closed:
                 raise BatchClosed
             if job_id in self._marks and (mark is None) != (self._marks[job_id] is None):
                 before = "done" if self._marks[job_id] is None else "failed"
                 raise ValueError(f"{job_id!r} is marked {before} already")
-            self._marks.setdefault(job_id, mark)
+            self._own("_marks").setdefault(job_id, mark)
+            self.tells_more = self.tells_more or mark is not None
 
 
 def _absent(job_id: object) -> KeyError:

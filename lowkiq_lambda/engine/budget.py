@@ -3,10 +3,10 @@
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from threading import Lock
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,9 @@ from msgspec.structs import replace
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import is_a, type_name
 from lowkiq_lambda.settings.config import Config
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.hindrances import Hindrances
 
 StopReason: TypeAlias = Literal[
     "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "limited", "held", "empty"
@@ -27,6 +30,8 @@ more begin; `held`: another holder had it before; `empty`: nothing is due.
 """
 STOP_REASONS: Final[tuple[StopReason, ...]] = get_args(StopReason)
 
+MOMENT: Final = 0.001
+"""Seconds for which a look at the time holds."""
 MAX_IDS: Final = 1_000
 """The largest claim, in ids: more saves no round trips worth having, and makes recovery longer."""
 
@@ -42,48 +47,8 @@ _MISLEADS_FROM: Final = 0.1
 """The part of its budget that a drain leaves unused, at least, for a prediction that misleads."""
 _TIMES_USUAL: Final = 4
 """So many times as long as usual such a prediction is, at least."""
-_KNOWN_FOR: Final = 3_600.0
-"""Seconds after the last one for which stalls count."""
 _PLAIN: Final = 4
 """Numbers of a dumped timing without hindrances."""
-
-
-class Hindrances(msgspec.Struct):
-    """What kept the drains of a queue from their work as of late. Times are Unix seconds, all else seconds.
-
-    `unused`: what a drain left of its budget, as it expected another batch as slow as the slowest; such a prediction
-    counts until `unused_until`. `stalls`: how often a process did not renew a lease in time, though nothing but the
-    process itself kept it from that; the longest was `stalled`, the last ended at `stalled_at`.
-    """
-
-    unused: float = 0.0
-    unused_until: float = 0.0
-    stalls: int = 0
-    stalled: float = 0.0
-    stalled_at: float = 0.0
-
-    def note_stall(self, seconds: float, at: float) -> None:
-        """A lease was renewed so many seconds late, or not at all; noticed at `at`."""
-        if not self.stalls_lately(at):
-            self.stalls, self.stalled = 0, 0.0
-        # A process that stands still is late with all of its leases at once.
-        is_same = at - self.stalled_at < seconds
-        self.stalls, self.stalled = self.stalls + (not is_same), max(self.stalled, seconds)
-        self.stalled_at = max(self.stalled_at, at)
-
-    def stalls_lately(self, now: float) -> int:
-        """How many there were, if the last is not long ago."""
-        return self.stalls if now - self.stalled_at < _KNOWN_FOR else 0
-
-    def join(self, other: "Hindrances") -> None:
-        """Take in what another holder noted. Each counts on from what it took in, so the higher count has both."""
-        if other.unused_until >= self.unused_until:
-            self.unused, self.unused_until = other.unused, other.unused_until
-        at = max(self.stalled_at, other.stalled_at)
-        lately = [one for one in (self, other) if one.stalls_lately(at)]
-        self.stalls = max((one.stalls for one in lately), default=0)
-        self.stalled = max((one.stalled for one in lately), default=0.0)
-        self.stalled_at = at
 
 
 class BatchTiming(msgspec.Struct):
@@ -97,16 +62,22 @@ class BatchTiming(msgspec.Struct):
     slowest: float = 0.0
     usual: float = 0.0
     seen_at: float = 0.0
-    hindrances: Hindrances | None = None
+    hindrances: "Hindrances | None" = None
     """None where there were none."""
 
     def observe(self, seconds: float, now: float) -> None:
         """Take in how long a batch took that has just come to its end."""
-        self.observe_run(seconds)
-        self.usual = self.mean or 0.0
-        # Most batches are far from the slowest, so its decay need not be computed for them.
-        if 4 * seconds > self.slowest or now - self.seen_at > _NEARLY_ALL:
-            self.observe_rest(seconds, now)
+        self.observe_each((seconds,), now)
+
+    def observe_each(self, seconds: Iterable[float], now: float) -> None:
+        """The same of several that ran one after the other."""
+        mean = self.mean
+        for each in seconds:
+            mean = each if mean is None else mean + _WEIGHT * (each - mean)
+            # Most batches are far from the slowest, so its decay need not be computed for them.
+            if 4 * each > self.slowest or now - self.seen_at > _NEARLY_ALL:
+                self.observe_rest(each, now)
+        self.mean, self.usual = mean, mean or 0.0
 
     def observe_run(self, seconds: float) -> None:
         """Take in how long a run of a job with a cursor took, apart from its items."""
@@ -152,8 +123,10 @@ class BatchTiming(msgspec.Struct):
         spare = 0 if self.mean is None else int(concurrency * settle_interval / max(self.mean, 1e-9))
         return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
 
-    def hinder(self) -> Hindrances:
+    def hinder(self) -> "Hindrances":
         """The notes of what kept drains from their work, for one more."""
+        from lowkiq_lambda.engine.hindrances import Hindrances  # noqa: PLC0415 - imported lazily: few drains are kept from it
+
         self.hindrances = self.hindrances or Hindrances()
         return self.hindrances
 
@@ -184,7 +157,8 @@ class BatchTiming(msgspec.Struct):
             stored = BatchTiming(mean, slowest, usual, seen_at - ahead)
             if numbers[_PLAIN:]:
                 unused, until, stalls, stalled, stalled_at = numbers[_PLAIN:]
-                stored.hindrances = Hindrances(unused, until - ahead, int(stalls), stalled, stalled_at - ahead)
+                kind = type(stored.hinder())
+                stored.hindrances = kind(unused, until - ahead, int(stalls), stalled, stalled_at - ahead)
         if since:
             self._forget_until(float(since) - ahead)
             stored._forget_until(float(since) - ahead)
@@ -204,10 +178,8 @@ class BatchTiming(msgspec.Struct):
         """As it was dumped. Raises ValueError for anything else."""
         timing = cls()
         timing.adopt(dumped)
-        numbers = [
-            *msgspec.structs.astuple(timing)[:_PLAIN],
-            *msgspec.structs.astuple(timing.hindrances or Hindrances()),
-        ]
+        hindrances = () if timing.hindrances is None else msgspec.structs.astuple(timing.hindrances)
+        numbers = [*msgspec.structs.astuple(timing)[:_PLAIN], *hindrances]
         if not all(0 <= (number or 0.0) < math.inf for number in numbers):
             raise ValueError(dumped)
         return timing
@@ -275,6 +247,13 @@ class Budget:
         if not self._ran.locked():
             self._ran.acquire(blocking=False)
 
+    def fits_for(self, timing: BatchTiming) -> float:
+        """Seconds for which batches that take less than MOMENT may begin without another look at the time.
+
+        Until then the longest of them is all by which the prediction may have grown.
+        """
+        return self.remaining() - max(timing.predicted_at_most(self._seconds), MOMENT)
+
     def prediction(self, timing: BatchTiming) -> float:
         """The most seconds that the next batch, or item, is expected to take; it begins if more are left."""
         return timing.predicted(self._clock.time(), self._seconds)
@@ -294,7 +273,7 @@ class Budget:
             return None
         return "out of time" if self.prediction(timing) >= remaining else None
 
-    def misled_by(self, timing: BatchTiming) -> Hindrances | None:
+    def misled_by(self, timing: BatchTiming) -> "Hindrances | None":
         """Notes what is left unused of this budget, if that is much, and one batch far slower than usual is why.
 
         That was before this budget began: a slow batch of its own leaves little time, whether or not more waits.

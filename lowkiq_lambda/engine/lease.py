@@ -13,13 +13,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from lowkiq_lambda.base.clock import Clock, at_most
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
+from lowkiq_lambda.store.shard.lease_replies import Requests
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ class Lease(msgspec.Struct):
     """Seconds by which the process itself was late to renew it, if that was near to its loss."""
     stalled_at: float = 0.0
     """When that was noticed (Unix seconds)."""
-    _lost: bool = False
+    is_lost: bool = False
+    """Whether the server says that the shard has another holder."""
     _hurries: bool = False
     _lock: Lock = msgspec.field(default_factory=Lock)
 
@@ -70,7 +72,7 @@ class Lease(msgspec.Struct):
 
     def lose(self) -> None:
         """The server says that the shard has another holder."""
-        self._lost = True
+        self.is_lost = True
 
     def hurry(self) -> None:
         """Its next renewal is due: the server has something to tell."""
@@ -78,7 +80,7 @@ class Lease(msgspec.Struct):
 
     def trust_left(self) -> float:
         """Seconds for which the lease is still trusted; never below 0."""
-        if self._lost:
+        if self.is_lost:
             return 0.0
         renewed, trusted = self._renewed, self.ttl * (1 - MARGIN)
         by_monotonic = renewed.monotonic + trusted - self.clock.monotonic()
@@ -90,6 +92,40 @@ class Lease(msgspec.Struct):
         if self._hurries:
             return 0.0
         return self._renewed.monotonic + self.ttl / 3 - self.clock.monotonic()
+
+
+class HandlerContext(Protocol):
+    """The part of a drain that handlers may ask for their time and their lease."""
+
+    @property
+    def token(self) -> int:
+        """The fencing token of the lease."""
+        ...
+
+    def remaining(self) -> float:
+        """Seconds that are left."""
+        ...
+
+    def stopping(self) -> bool:
+        """Whether to come to an end."""
+        ...
+
+    @property
+    def requests(self) -> Requests:
+        """What operators want of ids that run."""
+        ...
+
+
+class LimitedRun(HandlerContext, Protocol):
+    """The context of a batch whose run has a limit of its own, `Worker.max_run_time`."""
+
+    def begin(self, job_id: str) -> None:
+        """A handler is about to be called with this job, which has all of the time."""
+        ...
+
+    def end(self) -> None:
+        """The batch has ended."""
+        ...
 
 
 class _Kept(msgspec.Struct, frozen=True, eq=False):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.engine.budget import Budget, StopReason
+from lowkiq_lambda.engine.budget import MOMENT, Budget, StopReason
 from lowkiq_lambda.engine.failure import Death
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
@@ -144,6 +144,20 @@ class LeasedShard:
         left = self.lease.trust_left()
         return left if self.admission is None else min(left, self.admission.lease.trust_left())
 
+    def look_holds_for(self, claim: Claim) -> float:
+        """Seconds for which a look at the time stands for those before further batches: 0 if they need their own.
+
+        Nothing is taken from the lease's margin. Until then, by both clocks, the lease is trusted, a batch that takes
+        less than MOMENT fits into the budget, and what is done need not be settled; one that takes longer uses it up.
+        Permits, expiries and jobs with a cursor, which ask who waits, have times of their own.
+        """
+        settings, now = self.settings, self.settings.clock.monotonic()
+        own_times = self.admission is not None or self.has_expiries or settings.performer.iterate is not None
+        if claim.lone_suspect or own_times:
+            return 0.0
+        unsettled_for = claim.settled_at + settings.settle_interval - now
+        return min(MOMENT, self.lease.trust_left(), unsettled_for, self._budget.fits_for(settings.timing))
+
     def acquire(self) -> Acquired | NotAcquired:
         """Take the lease, with what a dead holder left."""
         started = Moment.now(self.settings.clock)
@@ -197,10 +211,14 @@ class LeasedShard:
 
         `computed`: for how many of these a processor worked, if that was measured.
         """
-        self._took.append(took)
-        self._waited.append(lag)
+        self.note_batches([took], [lag], computed)
+
+    def note_batches(self, took: Sequence[float], lags: Sequence[float], computed: float | None) -> None:
+        """The same for several that ran one after the other; it was measured of the first of them."""
+        self._took += took
+        self._waited += lags
         if computed is not None:
-            self._sampled += took
+            self._sampled += took[0]
             self._computed += computed
 
     def _work(self) -> tuple[int, int, int]:
@@ -326,7 +344,7 @@ def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Del
     batch: it would only take others down with it. One that exited comes last, too.
     """
     if all(delivery.retry_count < 0 and delivery.exit_count is None for delivery in deliveries):
-        return list(_cut(deliveries, batch_size))
+        return _cut(deliveries, batch_size)
     others = [delivery for delivery in deliveries if delivery.exit_count is None]
     fresh = [delivery for delivery in others if delivery.retry_count < 0]
     failed = [delivery for delivery in others if delivery.retry_count >= 0 and not delivery.blamed]
@@ -345,5 +363,5 @@ def _parted(deliveries: Sequence[Delivery], ids: Collection[str]) -> tuple[Seque
     return [delivery for delivery in deliveries if delivery.id not in ids] if these else deliveries, these
 
 
-def _cut(deliveries: Sequence[Delivery], size: int) -> Iterable[list[Delivery]]:
-    return (list(deliveries[at : at + size]) for at in range(0, len(deliveries), size))
+def _cut(deliveries: Sequence[Delivery], size: int) -> list[list[Delivery]]:
+    return [[*deliveries[at : at + size]] for at in range(0, len(deliveries), size)]

@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -13,7 +12,8 @@ from lowkiq_lambda.base.error_text import call_safely, headline, is_a, own_error
 from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import end_child_of, this_process
 from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
-from lowkiq_lambda.engine.batch import Batch, HandlerContext, LimitedRun, running
+from lowkiq_lambda.engine.batch import Batch, running
+from lowkiq_lambda.engine.lease import HandlerContext, LimitedRun
 from lowkiq_lambda.jobs.job import PLACE, Delivery
 from lowkiq_lambda.jobs.retry import Later, asked_of
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Chain: TypeAlias = Callable[[Worker, Batch], Any]
-"""The server middlewares around `HandlerCall.run`, or the latter alone."""
-PerformJob: TypeAlias = Callable[[Worker, Batch, str], None]
+"""The server middlewares around `Performer.handle`, or the latter alone."""
 PerformIteration: TypeAlias = Callable[[Callable[[str], Any], Worker, Batch, str], None]
 LOGGED_IDS: Final = 10
 """How many ids a line of the log names."""
@@ -117,6 +116,10 @@ class BatchResult(msgspec.Struct):
     iterations: "Mapping[str, Iteration]" = _NOTHING
 
 
+ALL_DONE: Final = BatchResult()
+"""The result of each batch that came to its end, and of which nothing else is to be told; it is never changed."""
+
+
 class Performer(msgspec.Struct, frozen=True):
     """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
 
@@ -134,10 +137,10 @@ class Performer(msgspec.Struct, frozen=True):
         batch, result = self.begin(deliveries, context)
         if batch is None:
             return result
-        call = HandlerCall(None if self.iterate is None else partial(self.iterate, context.run_of))
         pid, error = this_process.pid, None
         try:
-            handler, worker = self.chain(call.run), self.worker()
+            handle = self.handle
+            handler, worker = self.chain(handle), self.worker()
             handler(worker, batch)
         except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
             end_child_of(pid, raised)
@@ -145,30 +148,69 @@ class Performer(msgspec.Struct, frozen=True):
             if is_failure(self.worker, raised):
                 log_failure("a batch failed", self.worker, list(batch), raised)
         else:
-            end_child_of(pid)
-            error = None if call.has_begun else HandlerError(NOT_CALLED)
-        return self.end(batch, result, error, call.exited)
+            # The handler's own end is looked at already: a child may come of what stands around it.
+            if handler is not handle or this_process.pid != pid:
+                end_child_of(pid)
+            error = None if batch.has_begun else HandlerError(NOT_CALLED)
+        return self.end(batch, result, error, batch.exited)
+
+    def handle(self, worker: Worker, batch: Batch) -> object:
+        """Call `perform`, or `perform_job` with each job; middlewares around it may leave that, or make it again."""
+        batch.has_begun, batch.exited = True, None
+        pid = this_process.pid
+        try:
+            perform = getattr(worker, "perform", None)
+            if perform is not None:
+                result = perform(batch)
+                end_child_of(pid)
+                return None if result is None else returned(result)
+            for job_id in batch.jobs_to_run():
+                try:
+                    if self.iterate is None:
+                        returned(worker.perform_job(batch.job(job_id)), worker)  # type: ignore[attr-defined]  # checked at declaration
+                    else:
+                        self.iterate(batch.run_of, worker, batch, job_id)
+                except BaseException as error:
+                    end_child_of(pid, error)
+                    if is_a(error, interruptions()):
+                        raise
+                    _mark(worker, batch, job_id, error)
+                else:
+                    end_child_of(pid)
+                    batch.done(job_id)
+        except BaseException as error:
+            end_child_of(pid, error)
+            if is_a(error, interruptions()):
+                batch.exited = error
+            raise
+        return None
 
     def begin(self, deliveries: Sequence[Delivery], context: BatchContext) -> tuple[Batch | None, BatchResult]:
         """The batch for the handler, None if no payload can be decoded; and its result, as far as known."""
         payloads: dict[str, list[Any]] = {}
+        decoded: dict[str, Delivery] = {}
         broken: dict[str, BaseException | str] = {}
-        load = self.load_payload
+        load, expires = self.load_payload, False
         for delivery in deliveries:
             try:
                 payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
             except BaseException as error:  # noqa: BLE001 - passed on, what a codec raises would hold up the shard
                 own = own_error(error, lambda entries: [load(entry[PLACE:]) for entry in entries], delivery.entries)
                 broken[delivery.id] = self._undecodable(own, delivery)
-        result = BatchResult(failed=broken)
+            else:
+                decoded[delivery.id] = delivery
+                expires = expires or bool(delivery.expiries)
+        result = BatchResult(failed=broken) if broken else ALL_DONE
         if not payloads:
             return None, result
-        decoded = {d.id: d for d in deliveries if d.id in payloads}
         limit = None if self.limits is None else self.limits.begin(context, [*decoded])
         batch = Batch(payloads, decoded, limit or context, self.load_error, ordered=self.worker.ordered)
-        batch.limit = limit
-        if any(delivery.expiries for delivery in deliveries):
+        if limit is not None:
+            batch.limit = limit
+        if expires:
             batch.now = context.now
+        if self.iterate is not None:
+            batch.run_of = context.run_of
         running.set((self.worker.queue_name, batch))
         return batch, result
 
@@ -176,12 +218,12 @@ class Performer(msgspec.Struct, frozen=True):
         self, batch: Batch, result: BatchResult, error: BaseException | None, exited: BaseException | None
     ) -> BatchResult:
         """Close the batch. `error` came out of the middlewares; `exited` ended the handler without being a failure."""
-        marks, left = batch.close()
+        _, left = batch.close()
         if batch.limit is not None:
             batch.limit.end()
-        if error is None and not (marks or left or batch.overdue or batch.notes or batch.rejected_payloads):
+        if error is None and not (left or batch.tells_more):
             return result
-        return self._sum_up(result, batch, error, exited)
+        return self._sum_up(BatchResult(failed={**result.failed}), batch, error, exited)
 
     def _sum_up(
         self, result: BatchResult, batch: Batch, error: BaseException | None, exited: BaseException | None
@@ -285,46 +327,6 @@ def log_failure(message: str, worker: type[Worker[Any]] | Worker, ids: Sequence[
     from lowkiq_lambda.engine.failure_log import failures  # noqa: PLC0415 - a drain in which nothing fails needs none
 
     failures.write(message, about(worker, ids), error)
-
-
-class HandlerCall(msgspec.Struct, eq=False):
-    """The call of a handler within the server middlewares, which may make it, leave it, or make it again."""
-
-    iterate: PerformJob | None
-    has_begun: bool = False
-    exited: BaseException | None = None
-    """The exception that ended the handler without a failure, even if a middleware changed it."""
-
-    def run(self, worker: Worker, batch: Batch) -> object:
-        """Call `perform` with the batch, or `perform_job` with each of its jobs."""
-        self.has_begun, self.exited = True, None
-        pid = this_process.pid
-        try:
-            perform = getattr(worker, "perform", None)
-            if perform is not None:
-                result = perform(batch)
-                end_child_of(pid)
-                return returned(result)
-            for job_id in batch.jobs_to_run():
-                try:
-                    if self.iterate is None:
-                        returned(worker.perform_job(batch.job(job_id)), worker)  # type: ignore[attr-defined]  # checked at declaration
-                    else:
-                        self.iterate(worker, batch, job_id)
-                except BaseException as error:
-                    end_child_of(pid, error)
-                    if is_a(error, interruptions()):
-                        raise
-                    _mark(worker, batch, job_id, error)
-                else:
-                    end_child_of(pid)
-                    batch.done(job_id)
-        except BaseException as error:
-            end_child_of(pid, error)
-            if is_a(error, interruptions()):
-                self.exited = error
-            raise
-        return None
 
 
 def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> None:

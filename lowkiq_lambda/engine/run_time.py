@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from lowkiq_lambda.declare.worker import Worker, in_seconds, is_coroutine, is_generator
-from lowkiq_lambda.engine.batch import HandlerContext
+from lowkiq_lambda.engine.lease import HandlerContext
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.store.shard.lease_replies import Requests
 

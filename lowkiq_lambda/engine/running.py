@@ -5,8 +5,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.engine.batch import HandlerContext
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.lease import HandlerContext
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.lease_replies import Requests
 

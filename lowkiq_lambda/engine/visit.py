@@ -1,7 +1,7 @@
 """A visit to a shard: acquire, recover, [claim, perform, settle] while the budget allows, release.
 
 Everything else hangs off this: `visit` is one shard under one lease, `run_claim` what one claim has brought, and
-`run_batch` one call of the handler. Recovery travels with acquiring, the next claim or the release with settling: one
+`run_batch` the calls of the handler. Recovery travels with acquiring, the next claim or the release with settling: one
 call each.
 """
 
@@ -20,7 +20,7 @@ from lowkiq_lambda.base.error_text import headline, is_a, loggable
 from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason, VisitResult
 from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
-from lowkiq_lambda.engine.perform import BatchResult, about, interruptions
+from lowkiq_lambda.engine.perform import ALL_DONE, BatchResult, about, interruptions
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -141,7 +141,8 @@ class ShardVisit:
         """
         if reason := self._budget.against_batch(0.0):
             return VisitResult(reason)
-        with _UNLIMITED if self.admission is None else self._with_permit(self.admission) as full_for:
+        permit, renewers = self.admission, self._settings.renewers
+        with _UNLIMITED if permit is None else permit.taken(self.ref, renewers, self._may_still_run) as full_for:
             if full_for is not None:
                 return VisitResult("limited", until=self._shard.now() + full_for)
             granted = self._shard.acquire()
@@ -183,72 +184,71 @@ class ShardVisit:
                 alone.release()
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
-        """Perform a batch and note its result; settle if ended ids have waited for that long enough."""
-        clock, ending, shard, timing = self._settings.clock, self._ending, self._shard, self._settings.timing
-        begun = clock.monotonic()
-        claim.batch, claim.begun_at = batch, begun
+        """Perform a batch, and those behind it that may begin without another look at the time.
+
+        Their results are noted, and settled if ended ids have waited for that long enough.
+        """
+        settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
+        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
+        claim.batch, claim.begun_at = batch, (begun := clock.monotonic())
+        looked_at, holds_for = clock.time(), shard.look_holds_for(claim)
+        until, wall_until = begun + holds_for, looked_at + holds_for
         if claim.lone_suspect:
             shard.start(batch[0].id)
         self._budget.note_batch()
-        computing = thread_time() if shard.samples_more else None
-        result = self._variables.copy().run(self._settings.performer.run, batch, self)
-        computed = None if computing is None else thread_time() - computing
-        run, claim.run = claim.run, None
-        if run is not None and run.broken is not None:
-            ending.cut_short.append(run.job_id)
-            raise run.broken
-        if result.exit is not None:
-            self._note_exit(batch, result, result.exit)
-        shard.add(claim, batch, result)
-        ended = clock.monotonic()
-        if run is None:
-            timing.observe(ended - begun, clock.time())
+        computing, computed, has_run = thread_time() if shard.samples_more else None, None, False
+        done, took, waited = list[Delivery](), list[float](), list[float]()
+        try:
+            while True:
+                result = self._variables.copy().run(perform, batch, self)
+                if computing is not None:
+                    computed, computing = thread_time() - computing, None
+                if is_done := result is ALL_DONE and claim.run is None and shard.outage is None:
+                    done += batch
+                else:
+                    has_run = self._note_result(claim, batch, result)
+                ended, wall = clock.monotonic(), clock.time()
+                took.append(ended - begun)
+                waited.append(claim.ahead + begun - batch[0].due_at)
+                if runs is not None:
+                    runs.note(claim.ahead + begun, took[-1], batch)
+                if not (is_done and claim.left and ended < until and looked_at <= wall < wall_until):
+                    break
+                if session.stop_request or session.requests or shard.lease.is_lost or stopping():
+                    break
+                batch, begun = claim.left.popleft(), ended
+                claim.batch, claim.begun_at = batch, begun
+        finally:
+            shard.pending.add(done, ALL_DONE, shard.now)
+        if has_run:
+            settings.timing.observe_run(took[0])
         else:
-            timing.observe_run(ended - begun)
-        shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at, computed)
-        if shard.runs is not None:
-            shard.runs.note(claim.ahead + begun, ended - begun, batch)
-        if claim.left and ended - claim.settled_at >= self._settings.settle_interval and not ending.is_interrupted:
+            settings.timing.observe_each(took, wall)
+        shard.note_batches(took, waited, computed)
+        if claim.left and ended - claim.settled_at >= settings.settle_interval and not self._ending.is_interrupted:
             shard.settle("part")
             claim.settled_at = ended
 
+    def _note_result(self, claim: Claim, batch: list[Delivery], result: BatchResult) -> bool:
+        """Note a result that has more to tell than that all ids are done; whether it is of a job with a cursor."""
+        run, claim.run = claim.run, None
+        if run is not None and run.broken is not None:
+            self._ending.cut_short.append(run.job_id)
+            raise run.broken
+        if result.exit is not None:
+            self._note_exit(batch, result, result.exit)
+        self._shard.add(claim, batch, result)
+        return run is not None
+
     def settle(self) -> Claim | None:
         """Write the outcomes of the claim, and claim more, or release the shard if there is a reason to stop."""
-        ending = self._ending
+        ending, timing = self._ending, self._settings.timing
         ending.reason = ending.reason or self._against_claim()
-        if ending.reason == "out of time":
-            self._tell_of_unused()
+        if ending.reason == "out of time" and (hindrances := self._budget.misled_by(timing)) is not None:
+            from lowkiq_lambda.engine.hindrances import tell_of_unused  # noqa: PLC0415 - imported lazily: cold start
+
+            tell_of_unused(hindrances, timing, self.ref, self._settings.clock.time())
         return self._shard.settle("release" if ending.reason else "claim")
-
-    def _tell_of_unused(self) -> None:
-        """If a single slow batch is why the visit leaves much of its time unused."""
-        timing, now = self._settings.timing, self._settings.clock.time()
-        if (hindrances := self._budget.misled_by(timing)) is not None:
-            text = (
-                "%s: a drain ends with %.1f s unused: a batch took %.1f s, %.0f s ago, and the next one may; "
-                "usually it takes %.3g s. This counts for %.0f s more"
-            )
-            ago, lasts = now - timing.seen_at, hindrances.unused_until - now
-            fields = {"queue": self.ref.queue_name, "shard": self.ref.number, "unused": round(hindrances.unused, 3)}
-            details = self.ref.queue_name, hindrances.unused, timing.slowest, ago, timing.usual, lasts
-            logger.warning(text, *details, extra=fields)
-
-    @contextmanager
-    def _with_permit(self, admission: "Admission") -> Iterator[float | None]:
-        """Take a permit of the limited queue until the block ends.
-
-        Yields None, or the seconds after which to come again if there is no permit.
-        """
-        if (seconds := admission.enter()) is not None:
-            yield seconds
-            return
-        try:
-            renewer = self._settings.renewers.of(admission.session.queue)
-            with renewer.keep(self.session.shard, admission.lease, admission.keep):
-                yield None
-        finally:
-            if not self._may_still_run():
-                admission.leave()
 
     @contextmanager
     def _under_lease(self) -> Iterator[None]:

@@ -276,9 +276,12 @@ def encode_score(score: float) -> bytes:
 
 def decode_score(encoded: bytes) -> float:
     """The score that was encoded."""
+    if encoded[0] >> 7:
+        # Nearly all: a number that is not negative has nothing but its sign flipped.
+        (flipped,) = struct.unpack(">d", encoded)
+        return -float(flipped)
     (bits,) = struct.unpack(">Q", encoded)
-    plain = bits & ~(1 << 63) if bits >> 63 else bits ^ 0xFFFF_FFFF_FFFF_FFFF
-    score: float = struct.unpack(">d", struct.pack(">Q", plain))[0]
+    score: float = struct.unpack(">d", struct.pack(">Q", bits ^ 0xFFFF_FFFF_FFFF_FFFF))[0]
     return score
 
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from lowkiq_lambda.engine.budget import BatchTiming, Budget, Hindrances
+from lowkiq_lambda.engine.budget import BatchTiming, Budget
+from lowkiq_lambda.engine.hindrances import Hindrances
 from lowkiq_lambda.testing import ManualClock
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from lowkiq_lambda.engine.budget import BatchTiming, Hindrances
+from lowkiq_lambda.engine.budget import BatchTiming
+from lowkiq_lambda.engine.hindrances import Hindrances
 from lowkiq_lambda.operate.doctor.findings import Finding
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.doctor.words import time
