@@ -168,16 +168,18 @@ class Drainer:
         return {worker.queue_name: worker.weight for worker in workers if worker.weight != 1}
 
     def probe(self, shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
-        """The work that waits in each shard, in one round trip for each node.
+        """The work that waits in each shard, in one round trip for each node, which also shows new declarations.
 
         Raises QueueMismatch, and BackendError if Redis cannot serve for `retry_for` seconds.
         """
-        for name in {shard.queue_name: None for shard in shards}:
-            self._ensure_declared(self._queues[name], retry_for)
+        queues = [self._queues[name] for name in dict.fromkeys(shard.queue_name for shard in shards)]
+        for queue in queues:
+            self._ensure_declared(queue, retry_for)
         self.history.hand_over_if_due()
-        states = probe(self._backend, shards, retry_for)
+        declared = {queue.worker.queue_name: queue.stored for queue in queues}
+        states = probe(self._backend, shards, retry_for, declared)
         if self._survivors.tell(shards):
-            states = probe(self._backend, shards, retry_for)
+            states = probe(self._backend, shards, retry_for, declared)
         return self._noting_closed(states)
 
     def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:

@@ -56,6 +56,8 @@ class Queue:
         self._is_declared = False
         self._is_doubtful = False
         self._read_at = -math.inf
+        self.stored = b""
+        """The declaration in Redis, as it was read last: a drain that sees another one reads it anew."""
         self._says_disagreement = True
         self._payload_is_noted = False
         self._lock = Lock()
@@ -220,6 +222,7 @@ class Queue:
 
     def _take_over(self, there: Registered) -> None:
         """Use the shards that the queue has; the same list as before if they are the same."""
+        self.stored = there.stored
         shards = there.shards(self.worker.queue_name, self._prefix())
         if shards.layout == self.shards.layout:
             return

@@ -17,9 +17,9 @@ from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_transient, is_wrong_type, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
-from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import MARKS, PREFIX, TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import NO_SHARDS, Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
@@ -223,6 +223,29 @@ def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for
         return [registered_in(answer) for answer in send_each(backend.client, commands)]
 
     return backend.retrying(retry_for, once)
+
+
+def declaration_looks(backend: Backend, declared: Mapping[str, bytes]) -> list[ExtraCommand]:
+    """The commands that read the declarations of these queues: one, or in a cluster one for each queue."""
+    keys = [declaration_key(name, backend.prefix) for name in declared]
+    if backend.nodes.cluster is not None:
+        return [(key, ("GET", key)) for key in keys]
+    return [(keys[0], ("MGET", *keys))] if keys else []
+
+
+def changed_declarations(declared: Mapping[str, bytes], answers: Sequence[Any]) -> frozenset[str]:
+    """The queues with another declaration than this one, by what the server answered to `declaration_looks`.
+
+    A queue whose node cannot serve now counts as unchanged, until the next look; any other error is for a reader to meet.
+    """
+    each = answers[0] if len(answers) == 1 and isinstance(answers[0], list) else answers
+    if len(each) < len(declared):
+        each = [*each] * len(declared)
+    return frozenset(
+        name
+        for (name, known), answer in zip(declared.items(), each, strict=True)
+        if (not is_transient(answer) if isinstance(answer, Exception) else (answer or b"") != known)
+    )
 
 
 def registered_in(answer: object) -> Registered | None:

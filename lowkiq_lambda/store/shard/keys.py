@@ -207,7 +207,7 @@ def _with_features(
 
 
 class ShardGroup(msgspec.Struct, frozen=True):
-    """Shards of one queue, on one node, that one call of a script may look at together."""
+    """Shards of one set of features, on one node, that one call of a script may look at together."""
 
     shards: tuple[ShardRef, ...]
 
@@ -218,7 +218,7 @@ class ShardGroup(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features with keys of their own that the queue uses."""
+        """The features with keys of their own that the queues use."""
         return self.shards[0].features
 
     def some(self, pick: Pick) -> tuple[str, ...]:

@@ -63,13 +63,15 @@ class ShardReader(NamedTuple):
         """One reply of the script for each shard. Raises BackendError if one cannot answer."""
         return self.ask_each(name, [(shard, ()) for shard in shards])
 
-    def ask_each(self, name: str, requests: Sequence[Request]) -> list[Reply]:
-        """As `read_each`, with arguments for each shard."""
-        backend, call = self.backend, _ReadCall(name, requests)
+    def ask_each(
+        self, name: str, requests: Sequence[Request], extra_commands: Sequence[ExtraCommand] = ()
+    ) -> list[Reply]:
+        """As `read_each`, with arguments for each shard; first the answers, or redis-py errors, to extra commands."""
+        backend, call = self.backend, _ReadCall(name, requests, extra_commands)
 
         def once() -> list[Reply]:
-            with _begun(backend, call) as (_, replies):
-                return [*replies]
+            with _begun(backend, call) as (answers, replies):
+                return [*answers, *replies]
 
         return backend.retrying(self.retry_for, once)
 
@@ -88,10 +90,10 @@ class ShardReader(NamedTuple):
             attempt += 1
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
-        """The shards, in order, in groups of one queue: to call a script for each costs less than for each shard."""
+        """The shards, in order, in groups that one script serves: to call it for each costs less than for each shard."""
         most = _GROUP_SIZE if self.backend.nodes.cluster is None else 1
-        queues = [tuple(queue) for _, queue in groupby(shards, attrgetter("queue_name"))]
-        return [ShardGroup(queue[start : start + most]) for queue in queues for start in range(0, len(queue), most)]
+        alike = [tuple(group) for _, group in groupby(shards, attrgetter("features"))]
+        return [ShardGroup(group[start : start + most]) for group in alike for start in range(0, len(group), most)]
 
     def nodes(self, shards: Iterable[ShardRef]) -> dict[str, str]:
         """The nodes that have any of the shards, each with a key of one of them; at least one. Raises BackendError.

@@ -1,7 +1,7 @@
 """The work that waits in each shard, for drains that choose: one round trip for each node."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
@@ -10,6 +10,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.jobs.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import changed_declarations, declaration_looks
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
@@ -19,6 +20,9 @@ NEAR: Final = 0.1
 MISJUDGED: Final = 1.0
 """Seconds that a lease may seem to last beyond its TTL; in held.lua, too."""
 _SCRIPT: Final = "shard_state"
+NOT_COMPARED: Final[Mapping[str, bytes]] = {}
+_WORK: Final = "work"
+"""The word for which the script tells nothing of a shard without jobs."""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
@@ -111,13 +115,24 @@ class ShardStateReply(ReplyShape, frozen=True):
     in_use: bytes = b""
 
 
-def probe(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult]:
-    """The state of each shard. Raises BackendError if one cannot be read for `retry_for` seconds."""
+def probe(
+    backend: Backend, shards: Sequence[ShardRef], retry_for: float, declared: Mapping[str, bytes] = NOT_COMPARED
+) -> list[ProbeResult]:
+    """The work of each shard: as `probe_each`, but a shard without jobs is "empty", though it is held or paused, too.
+
+    `declared`: the declaration of each queue as it was read last, by name. The shards of a queue that has another one
+    are not open. Nothing else about a shard without jobs can have changed that its drains must know, and of that one
+    command tells for many shards. Raises BackendError if one cannot be read for `retry_for` seconds.
+    """
     reader = ShardReader(backend, retry_for)
-    groups = reader.groups(shards)
-    replies = reader.ask_each(_SCRIPT, [(group, ()) for group in groups])
-    states = (_states(backend, group, reply) for group, reply in zip(groups, replies, strict=True))
-    return [*chain.from_iterable(states)]
+    groups, looks = reader.groups(shards), declaration_looks(backend, declared)
+    answers = reader.ask_each(_SCRIPT, [(group, (_WORK,)) for group in groups], looks)
+    changed = changed_declarations(declared, answers[: len(looks)])
+    states = (_states(backend, group, reply) for group, reply in zip(groups, answers[len(looks) :], strict=True))
+    results = chain.from_iterable(states)
+    if not changed:
+        return [*results]
+    return [msgspec.structs.replace(result, is_open=False) if result.ref.queue_name in changed else result for result in results]
 
 
 def probe_each(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult | LowkiqError]:
@@ -152,9 +167,14 @@ def _state_or_error(backend: Backend, shard: ShardRef) -> ProbeResult | LowkiqEr
 
 def _states(backend: Backend, group: ShardGroup, reply: Reply) -> list[ProbeResult]:
     """The state of each shard in the reply; if one is unreadable, it is mended, and each is asked again."""
+    if reply == []:
+        return [_idle(shard) for shard in group.shards]
     now = backend.now(group.shards[0])
     try:
-        return [_state(backend, shard, own, now) for shard, own in zip(group.shards, reply, strict=True)]
+        return [
+            _idle(shard) if own == [] else _state(backend, shard, own, now)
+            for shard, own in zip(group.shards, reply, strict=True)
+        ]
     except (ValueError, TypeError):
         return _read(backend, group.shards)
 
@@ -165,6 +185,10 @@ def _read(backend: Backend, shards: Sequence[ShardRef]) -> list[ProbeResult]:
         return _state(backend, shard, own, backend.now(shard))
 
     return ShardReader(backend, 0.0).read(_SCRIPT, dict.fromkeys(shards, ()), parse)
+
+
+def _idle(shard: ShardRef) -> ProbeResult:
+    return ProbeResult(shard, False, 0.0, None, None, "empty", True, False)  # noqa: FBT003 - in the order of its fields
 
 
 def _state(backend: Backend, shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
