@@ -152,8 +152,8 @@ class ShardQueue:
         """By weight."""
 
     def __bool__(self) -> bool:
-        """Whether there may be anything, now or later."""
-        return bool(self._later) or any(self._ready.values())
+        """Whether there is anything, now or later: a thread is woken for it, and for a void place it would be in vain."""
+        return _drop_void(self._later) or any(map(_drop_void, self._ready.values()))
 
     def put(self, entry: ShardEntry) -> None:
         """Give the entry the place that is due to it."""
@@ -192,11 +192,11 @@ class ShardQueue:
         return self._later[0][0] if self._later else math.inf
 
 
-def _drop_void(ready: list[_Place]) -> bool:
+def _drop_void(heap: list[_Place]) -> bool:
     """Whether the heap has a place that counts, which is its first one then."""
-    while ready and ready[0][-2] != ready[0][-1].places:
-        heappop(ready)
-    return bool(ready)
+    while heap and heap[0][-2] != heap[0][-1].places:
+        heappop(heap)
+    return bool(heap)
 
 
 def _place(time: float, entry: ShardEntry) -> _Place:

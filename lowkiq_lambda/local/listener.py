@@ -88,10 +88,11 @@ class Listener:
             if message.is_request:
                 self.drainer.ask(message.shards)
             elif message.shards:
-                for board in self.boards:
-                    board.hear(message)
                 if not message.is_offer:
                     self.drainer.ring(message.shards)
+                # Last, so that the thread that wakes does not wait for this one to wait.
+                for board in self.boards:
+                    board.hear(message)
 
     def _lost(self, error: BackendError, attempt: int) -> None:
         # Connections break now and then, and of an outage there is a report already.
