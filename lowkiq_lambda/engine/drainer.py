@@ -23,6 +23,7 @@ from lowkiq_lambda.engine.visit_settings import VisitSettings, VisitSettingsFact
 from lowkiq_lambda.settings.config import Config, each_of
 from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import DeclarationLook
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
@@ -176,10 +177,13 @@ class Drainer:
         for queue in queues:
             self._ensure_declared(queue, retry_for)
         self.history.hand_over_if_due()
-        declared = {queue.worker.queue_name: queue.stored for queue in queues}
-        states = probe(self._backend, shards, retry_for, declared)
+        look = DeclarationLook({queue.worker.queue_name: queue.stored for queue in queues})
+        states = probe(self._backend, shards, retry_for, look)
         if self._survivors.tell(shards):
-            states = probe(self._backend, shards, retry_for, declared)
+            states = probe(self._backend, shards, retry_for, look)
+        for name in look.changed:
+            self._queues[name].note_change()
+        self.learn(look.changed, 0.0)
         return self._noting_closed(states)
 
     def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:

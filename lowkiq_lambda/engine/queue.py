@@ -57,7 +57,7 @@ class Queue:
         self._is_doubtful = False
         self._read_at = -math.inf
         self.stored = b""
-        """The declaration in Redis, as it was read last: a drain that sees another one reads it anew."""
+        """The declaration in Redis, as it was read last."""
         self._says_disagreement = True
         self._payload_is_noted = False
         self._lock = Lock()
@@ -190,6 +190,10 @@ class Queue:
         # Nothing depends on it: the next process that declares the queue tries again.
         with suppress(LowkiqError):
             replace_registered(backend, self.worker.queue_name, there, noted, 0.0)
+
+    def note_change(self) -> None:
+        """Another declaration was seen than the one that was read: it is read again, which opens no shard."""
+        self.note_look(-math.inf, agrees=False)
 
     def doubt(self) -> None:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""

@@ -152,7 +152,7 @@ class ShardQueue:
         """By weight."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything, now or later: a thread is woken for it, and for a void place it would be in vain."""
+        """Whether there is anything, now or later: no thread is woken for a place that is void."""
         return _drop_void(self._later) or any(map(_drop_void, self._ready.values()))
 
     def put(self, entry: ShardEntry) -> None:

@@ -57,6 +57,21 @@ def lags(board: ShardBoard) -> dict[ShardRef, float | None]:
     return {view.ref: view.lag for view in board.views() if view.has_work}
 
 
+@pytest.mark.parametrize(("other", "woken"), [(None, 0), (10.0, 1)])
+def test_a_thread_that_takes_the_only_work_wakes_no_other(
+    board: ShardBoard, monkeypatch: pytest.MonkeyPatch, other: float | None, woken: int
+) -> None:
+    """One is enough for a push; a second one is needed only to watch the clock for what comes later."""
+    board.update([probed(B, other)], board.events)
+    board.notify([A])
+    notified: list[int] = []
+    monkeypatch.setattr(board._changed, "notify", lambda count=1: notified.append(count))
+
+    assert A == board.next()
+
+    assert woken == len(notified)
+
+
 def test_nothing_has_work_before_somebody_says_so(board: ShardBoard) -> None:
     """A thread starts with a probe's word, not with a visit to each shard."""
     assert {} == lags(board)

@@ -127,6 +127,41 @@ class Registered:
         return replace(self, made_with=asdict(declaration), changing=False, stored=b"")
 
 
+class DeclarationLook:
+    """A look, beside another call, whether queues have other declarations than those that were read last."""
+
+    def __init__(self, declared: Mapping[str, bytes]) -> None:
+        """The declarations, by the names of their queues, as they were read last; empty if there was none."""
+        self._declared = declared
+        self.changed: frozenset[str] = frozenset()
+        """The queues with another one, by what was seen last."""
+
+    def commands(self, backend: Backend) -> list[ExtraCommand]:
+        """The commands that read them: one, or in a cluster one for each queue."""
+        keys = [declaration_key(name, backend.prefix) for name in self._declared]
+        if backend.nodes.cluster is not None:
+            return [(key, ("GET", key)) for key in keys]
+        return [(keys[0], ("MGET", *keys))] if keys else []
+
+    def take(self, answers: Sequence[Any]) -> None:
+        """Take in the answers to the commands, or redis-py errors.
+
+        Of a node that cannot serve now the next look tells. Any other error is left to a call that reads declarations.
+        """
+        each = answers[0] if answers and isinstance(answers[0], list) else answers
+        if len(each) < len(self._declared):
+            # One error for all of them.
+            each = [*each] * len(self._declared)
+        looks = zip(self._declared.items(), each, strict=True)
+        self.changed = frozenset(name for (name, declared), answer in looks if _differs(declared, answer))
+
+
+def _differs(declared: bytes, answer: object) -> bool:
+    if isinstance(answer, Exception):
+        return not is_transient(answer)
+    return (answer or b"") != declared
+
+
 class _RequiredFields(msgspec.Struct, frozen=True):
     """The fields without which a stored declaration is unreadable."""
 
@@ -223,29 +258,6 @@ def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for
         return [registered_in(answer) for answer in send_each(backend.client, commands)]
 
     return backend.retrying(retry_for, once)
-
-
-def declaration_looks(backend: Backend, declared: Mapping[str, bytes]) -> list[ExtraCommand]:
-    """The commands that read the declarations of these queues: one, or in a cluster one for each queue."""
-    keys = [declaration_key(name, backend.prefix) for name in declared]
-    if backend.nodes.cluster is not None:
-        return [(key, ("GET", key)) for key in keys]
-    return [(keys[0], ("MGET", *keys))] if keys else []
-
-
-def changed_declarations(declared: Mapping[str, bytes], answers: Sequence[Any]) -> frozenset[str]:
-    """The queues with another declaration than this one, by what the server answered to `declaration_looks`.
-
-    A queue whose node cannot serve now counts as unchanged, until the next look; any other error is for a reader to meet.
-    """
-    each = answers[0] if len(answers) == 1 and isinstance(answers[0], list) else answers
-    if len(each) < len(declared):
-        each = [*each] * len(declared)
-    return frozenset(
-        name
-        for (name, known), answer in zip(declared.items(), each, strict=True)
-        if (not is_transient(answer) if isinstance(answer, Exception) else (answer or b"") != known)
-    )
 
 
 def registered_in(answer: object) -> Registered | None:

@@ -90,7 +90,7 @@ class ShardReader(NamedTuple):
             attempt += 1
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
-        """The shards, in order, in groups that one script serves: to call it for each costs less than for each shard."""
+        """The shards, in order, in groups of those with the same features, as a call for each group costs less."""
         most = _GROUP_SIZE if self.backend.nodes.cluster is None else 1
         alike = [tuple(group) for _, group in groupby(shards, attrgetter("features"))]
         return [ShardGroup(group[start : start + most]) for group in alike for start in range(0, len(group), most)]

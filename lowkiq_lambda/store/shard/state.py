@@ -1,7 +1,7 @@
 """The work that waits in each shard, for drains that choose: one round trip for each node."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
@@ -10,7 +10,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.jobs.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import changed_declarations, declaration_looks
+from lowkiq_lambda.store.shard.declarations import DeclarationLook
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
@@ -20,7 +20,6 @@ NEAR: Final = 0.1
 MISJUDGED: Final = 1.0
 """Seconds that a lease may seem to last beyond its TTL; in held.lua, too."""
 _SCRIPT: Final = "shard_state"
-NOT_COMPARED: Final[Mapping[str, bytes]] = {}
 _WORK: Final = "work"
 """The word for which the script tells nothing of a shard without jobs."""
 
@@ -116,27 +115,29 @@ class ShardStateReply(ReplyShape, frozen=True):
 
 
 def probe(
-    backend: Backend, shards: Sequence[ShardRef], retry_for: float, declared: Mapping[str, bytes] = NOT_COMPARED
+    backend: Backend, shards: Sequence[ShardRef], retry_for: float, look: DeclarationLook | None = None
 ) -> list[ProbeResult]:
-    """The work of each shard: as `probe_each`, but a shard without jobs is "empty", though it is held or paused, too.
+    """The work of each shard, for a process that looks again and again: a shard without jobs is "empty".
 
-    `declared`: the declaration of each queue as it was read last, by name. The shards of a queue that has another one
-    are not open. Nothing else about a shard without jobs can have changed that its drains must know, and of that one
-    command tells for many shards. Raises BackendError if one cannot be read for `retry_for` seconds.
+    A job waits in `due` (its tenant in `lanes`) or lies in `flight`. A shard with none of these keys has no work before
+    the next push, whether it is held, paused or neither, so one command tells of many shards that they need no look of
+    their own. A shard with any of them is read whole each time: when its next job is due, and its lease or pause ends.
+    Thus nothing is found later than by a look at each.
+
+    `look` goes with it: that a shard without jobs was closed is not seen, but its queue has another declaration then.
+    Raises BackendError if a shard cannot be read for `retry_for` seconds.
     """
     reader = ShardReader(backend, retry_for)
-    groups, looks = reader.groups(shards), declaration_looks(backend, declared)
-    answers = reader.ask_each(_SCRIPT, [(group, (_WORK,)) for group in groups], looks)
-    changed = changed_declarations(declared, answers[: len(looks)])
-    states = (_states(backend, group, reply) for group, reply in zip(groups, answers[len(looks) :], strict=True))
-    results = chain.from_iterable(states)
-    if not changed:
-        return [*results]
-    return [msgspec.structs.replace(result, is_open=False) if result.ref.queue_name in changed else result for result in results]
+    groups, extra = reader.groups(shards), look.commands(backend) if look else []
+    answers = reader.ask_each(_SCRIPT, [(group, (_WORK,)) for group in groups], extra)
+    if look:
+        look.take(answers[: len(extra)])
+    states = (_states(backend, group, reply) for group, reply in zip(groups, answers[len(extra) :], strict=True))
+    return [*chain.from_iterable(states)]
 
 
 def probe_each(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult | LowkiqError]:
-    """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
+    """The whole state of each shard; what is wrong with one stands in its place, and the others have their state."""
     reader = ShardReader(backend, retry_for)
     groups = reader.groups(shards)
     replies = reader.try_each(_SCRIPT, groups)
