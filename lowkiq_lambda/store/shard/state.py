@@ -120,7 +120,7 @@ def probe(
     """The work of each shard, for a process that looks again and again: a shard without jobs is "empty".
 
     A job waits in `due` (its tenant in `lanes`) or lies in `flight`. A shard with none of these keys has no work before
-    the next push, whether it is held, paused or neither, so one command tells of many shards that they need no look of
+    the next push, whether it is held, paused or neither, so two commands tell of many shards that they need no look of
     their own. A shard with any of them is read whole each time: when its next job is due, and its lease or pause ends.
     Thus nothing is found later than by a look at each.
 
