@@ -23,12 +23,11 @@ from lowkiq_lambda.engine.visit_settings import VisitSettings, VisitSettingsFact
 from lowkiq_lambda.settings.config import Config, each_of
 from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import DeclarationLook
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.session import LeaseSession
-from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
+from lowkiq_lambda.store.shard.state import DeclarationLook, ProbeResult, probe, probe_each
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission

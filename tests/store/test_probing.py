@@ -16,10 +16,9 @@ from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.local.listener import Listener
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.store.shard.declarations import DeclarationLook
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Notifications
-from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
+from lowkiq_lambda.store.shard.state import DeclarationLook, ProbeResult, probe_each
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
 from tests.kit.moving import HandMade

@@ -17,9 +17,9 @@ from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_transient, is_wrong_type, unless_error
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
-from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import MARKS, PREFIX, TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import NO_SHARDS, Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
@@ -125,41 +125,6 @@ class Registered:
     def settled(self, declaration: Declaration) -> "Registered":
         """The end of this change: the new declaration, under the same generation."""
         return replace(self, made_with=asdict(declaration), changing=False, stored=b"")
-
-
-class DeclarationLook:
-    """A look, beside another call, whether queues have other declarations than those that were read last."""
-
-    def __init__(self, declared: Mapping[str, bytes]) -> None:
-        """The declarations, by the names of their queues, as they were read last; empty if there was none."""
-        self._declared = declared
-        self.changed: frozenset[str] = frozenset()
-        """The queues with another one, by what was seen last."""
-
-    def commands(self, backend: Backend) -> list[ExtraCommand]:
-        """The commands that read them: one, or in a cluster one for each queue."""
-        keys = [declaration_key(name, backend.prefix) for name in self._declared]
-        if backend.nodes.cluster is not None:
-            return [(key, ("GET", key)) for key in keys]
-        return [(keys[0], ("MGET", *keys))] if keys else []
-
-    def take(self, answers: Sequence[Any]) -> None:
-        """Take in the answers to the commands, or redis-py errors.
-
-        Of a node that cannot serve now the next look tells. Any other error is left to a call that reads declarations.
-        """
-        each = answers[0] if answers and isinstance(answers[0], list) else answers
-        if len(each) < len(self._declared):
-            # One error for all of them.
-            each = [*each] * len(self._declared)
-        looks = zip(self._declared.items(), each, strict=True)
-        self.changed = frozenset(name for (name, declared), answer in looks if _differs(declared, answer))
-
-
-def _differs(declared: bytes, answer: object) -> bool:
-    if isinstance(answer, Exception):
-        return not is_transient(answer)
-    return (answer or b"") != declared
 
 
 class _RequiredFields(msgspec.Struct, frozen=True):

@@ -1,17 +1,17 @@
 """The work that waits in each shard, for drains that choose: one round trip for each node."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.jobs.job import Obstacle
-from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import DeclarationLook
-from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
+from lowkiq_lambda.store.server.faults import is_transient
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
+from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
@@ -112,6 +112,41 @@ class ShardStateReply(ReplyShape, frozen=True):
     """-1: the jobs are not available to any holder."""
     risky: int
     in_use: bytes = b""
+
+
+class DeclarationLook:
+    """A look, beside another call, whether queues have other declarations than those that were read last."""
+
+    def __init__(self, declared: Mapping[str, bytes]) -> None:
+        """The declarations, by the names of their queues, as they were read last; empty if there was none."""
+        self._declared = declared
+        self.changed: frozenset[str] = frozenset()
+        """The queues with another one, by what was seen last."""
+
+    def commands(self, backend: Backend) -> list[ExtraCommand]:
+        """The commands that read them: one, or in a cluster one for each queue."""
+        keys = [declaration_key(name, backend.prefix) for name in self._declared]
+        if backend.nodes.cluster is not None:
+            return [(key, ("GET", key)) for key in keys]
+        return [(keys[0], ("MGET", *keys))] if keys else []
+
+    def take(self, answers: Sequence[Any]) -> None:
+        """Take in the answers to the commands, or redis-py errors.
+
+        Of a node that cannot serve now the next look tells. Any other error is left to a call that reads declarations.
+        """
+        each = answers[0] if answers and isinstance(answers[0], list) else answers
+        if len(each) < len(self._declared):
+            # One error for all of them.
+            each = [*each] * len(self._declared)
+        looks = zip(self._declared.items(), each, strict=True)
+        self.changed = frozenset(name for (name, declared), answer in looks if _differs(declared, answer))
+
+
+def _differs(declared: bytes, answer: object) -> bool:
+    if isinstance(answer, Exception):
+        return not is_transient(answer)
+    return (answer or b"") != declared
 
 
 def probe(
