@@ -78,6 +78,9 @@ proof: $(VENV)/.dev ## try to break the engine for some minutes, and write docs/
 bench: $(VENV)/.dev ## measure, and print the table
 	$(BIN)/python -m bench $(ARGS)
 
+.PHONY: peers
+peers: .tools/peers/.done .tools/peers-arq/.done .tools/peers-node/.done ## install the libraries that bench.peers compares with
+
 .PHONY: lock
 lock: $(VENV)/.dev ## write the lock files anew (ARGS=--upgrade for newer versions)
 	VENV=$(CURDIR)/$(VENV) scripts/lock $(ARGS)
@@ -115,6 +118,12 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/pyvenv.cfg
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
 	@$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
+
+# Without Node.js the peer that needs it is left out.
+.tools/peers-node/.done: bench/peers/node/package-lock.json
+	@mkdir -p $(@D) && cp bench/peers/node/package*.json $(@D)
+	@if command -v npm >/dev/null; then npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent && touch $@; \
+		else echo "There is no npm: BullMQ is left out." >&2; fi
 
 .tools/browser: scripts/browser
 	@scripts/browser

@@ -27,9 +27,13 @@ DEV = [
     *chain.from_iterable(EXTRAS.values()),
     *chain.from_iterable(group for name, group in GROUPS.items() if name not in TOOLS),
 ]
+PEERS = {
+    name: re.findall(r"^[a-z].*$", (ROOT / "bench" / "peers" / f"{name}.in").read_text(), re.MULTILINE)
+    for name in ("peers", "peers-arq")
+}
 EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
-SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS}
+SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS, **PEERS}
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE

@@ -42,6 +42,11 @@ class Postgres:
         """What SQLAlchemy is given."""
         return f"postgresql+psycopg://test@/postgres?host={self._folder}"
 
+    @property
+    def pid(self) -> int:
+        """The process that the others are children of."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         data, log = self._folder / "data", self._folder / "log"
         initdb = [str(self._programs / "initdb"), "--no-sync", "--auth=trust", "--username=test", f"--pgdata={data}"]

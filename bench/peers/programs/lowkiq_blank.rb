@@ -4,17 +4,17 @@ require_relative "meter"
 
 Redis.silence_deprecations = true if Redis.respond_to?(:silence_deprecations=)
 Lowkiq.redis = -> { Redis.new(url: Meter::URL, driver: :hiredis) }
-Lowkiq.threads_per_node = Meter::THREADS
+Lowkiq.threads_per_node = Meter::CONCURRENCY
 # The faster of its two schedulers.
 Lowkiq.build_scheduler = -> { Lowkiq.build_seq_scheduler }
 
 module Blank
   extend Lowkiq::Worker
 
-  self.shards_count = Meter::THREADS
-  self.batch_size = Integer(ENV.fetch("BATCH_SIZE"))
+  self.shards_count = Meter::CONCURRENCY
+  self.batch_size = Integer(ENV.fetch("BENCH_BATCH_SIZE"))
 
-  def self.perform(batch) = Meter.count(batch.size)
+  def self.perform(batch) = Meter.work(batch.size)
 end
 
 Lowkiq.workers = [Blank]

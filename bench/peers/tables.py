@@ -1,0 +1,67 @@
+"""Samples of peers to markdown: medians with their spread, ratios within a repeat."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.peers.catalog import Settings, label
+from bench.peers.running import PeerSample
+from bench.table import ratio, spread
+from lowkiq_lambda.cli.output import markdown, whole
+
+_DRAINED = ("drained/s", "worker µs", "server µs", "x ours")
+_BLANK = ("blank jobs", "best settings", "pushed/s", "client µs", "server µs", *_DRAINED)
+
+
+@dataclass(slots=True)
+class Row:
+    """A peer with its best settings, and a sample for each repeat that it was done with."""
+
+    name: str
+    settings: Settings
+    jobs: int
+    samples: dict[int, PeerSample] = field(default_factory=dict)
+
+
+def blank_table(rows: Sequence[Row]) -> str:
+    """Pushes and drains of jobs that do nothing; the first row is what the rates are compared with."""
+    return markdown(_BLANK, [[row.name, label(row.settings), *_pushed(row), *_drained(row, rows[0])] for row in rows])
+
+
+def waiting_table(rows: Sequence[Row], wait: float) -> str:
+    """Drains of handlers that wait."""
+    head = (f"handlers that wait {wait * 1_000:.0f} ms", "best settings", *_DRAINED)
+    return markdown(head, [[row.name, label(row.settings), *_drained(row, rows[0])] for row in rows])
+
+
+def _pushed(row: Row) -> list[str]:
+    return [
+        _cell(row, lambda sample: sample.pushed.rate, whole),
+        _cell(row, lambda sample: sample.pushed.own, _micro),
+        _cell(row, lambda sample: sample.pushed.server, _micro),
+    ]
+
+
+def _drained(row: Row, base: Row) -> list[str]:
+    beside = [one.drained.rate / base.samples[turn].drained.rate for turn, one in _shared(row.samples, base.samples)]
+    return [
+        _cell(row, lambda sample: sample.drained.rate, whole),
+        _cell(row, lambda sample: sample.drained.own, _micro),
+        _cell(row, lambda sample: sample.drained.server, _micro),
+        spread(beside, _ratio),
+    ]
+
+
+def _shared(samples: Mapping[int, PeerSample], base: Mapping[int, PeerSample]) -> list[tuple[int, PeerSample]]:
+    return [(turn, sample) for turn, sample in samples.items() if turn in base]
+
+
+def _cell(row: Row, value: Callable[[PeerSample], float], text: Callable[[float], str]) -> str:
+    return spread([value(sample) for sample in row.samples.values()], text)
+
+
+def _micro(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else whole(value)
+
+
+def _ratio(value: float) -> str:
+    return ratio(value) if value >= 0.1 else f"{value:.4f}"
