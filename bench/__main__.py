@@ -6,7 +6,9 @@ possible loop call the same scripts with claims of the same size (the floor); th
 jobs to an idle daemon. All cases are measured once, then all again, so that a slow minute of the machine hits all.
 Numbers are medians with the smallest and the largest; ratios are taken within a repeat. Reads from clients (a round
 trip is one, a request of many kilobytes several) and commands, those inside scripts too, are the server's own counts
-for the drain. Last come how long cold starts take (bench.imports), and the dashboard's first page (bench.overview).
+for the drain; what a job has of the processor stands beside each rate, the client's and the server's microseconds.
+Then come several payloads of an id and dicts (bench.payloads), and last how long cold starts take (bench.imports), and
+the dashboard's first page (bench.overview).
 Progress goes to stderr.
 """
 
@@ -18,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from bench import imports, overview
+from bench import imports, overview, payloads
 from bench.cases import Sample, cases, measure
 from bench.table import Results, table
 from bench.targets import targets
@@ -26,6 +28,8 @@ from tests.kit.servers import Server
 
 IMPORTS: Final = 20
 """Fresh processes that start each function, and as many that import what it stands on."""
+PAYLOAD_SHARE: Final = 5
+"""Of the jobs of most cases, for ids with several payloads and with dicts: there are nine kinds of them."""
 QUEUES: Final = 50
 LOOKS: Final = 100
 """Requests of each kind to the dashboard of so many queues, with ten times the jobs of most cases."""
@@ -47,6 +51,8 @@ def main(arguments: list[str] | None = None) -> None:
     print()
     print(targets(results))
     if not options.only:
+        print()
+        print(payloads.report(options.repeats, options.jobs // PAYLOAD_SHARE))
         print()
         print(imports.table(IMPORTS))
         print()

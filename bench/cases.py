@@ -27,13 +27,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one measurement of a case found. Rates are jobs a second, latencies seconds."""
+    """What one measurement of a case found. Rates are jobs a second, latencies seconds.
+
+    Clients and servers: microseconds of the processor for a job.
+    """
 
     case: str
     jobs: int
     enqueue: float
+    push_client: float
+    push_server: float
     bytes_per_job: float
     drain: float
+    drain_client: float
+    drain_server: float
     floor: float
     claim_size: int
     reads: float
@@ -70,8 +77,12 @@ def measure(case: Case, url: str, admin: redis.Redis, trials: int) -> Sample:
         case=case.name,
         jobs=load.jobs,
         enqueue=pushed.rate,
+        push_client=pushed.client,
+        push_server=pushed.server,
         bytes_per_job=pushed.bytes_per_job,
         drain=drained.rate,
+        drain_client=drained.client,
+        drain_server=drained.server,
         floor=lowest,
         claim_size=drained.claim_size,
         reads=drained.reads,

@@ -16,7 +16,7 @@ from bench.blank import PUSHED_AT_ONCE
 from bench.here import new_queue
 from bench.pushing import PARTS, parts_of_a_push
 from bench.table import goals, ratio, spread
-from bench.usage import processor_time, used_memory
+from bench.usage import MICROSECONDS, processor_time, used_memory
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.store.shard.codec import dump_json
@@ -28,7 +28,6 @@ MORE_FOR_TWO: Final = 1.5
 """Of a payload of an id that has two, beside one that has its id to itself."""
 BYTES_OF_TWO: Final = 150.0
 BESIDE_SMALLEST: Final = 2.3
-MICROSECONDS: Final = 1_000_000.0
 _TIMEOUT: Final = 600.0
 
 
@@ -86,20 +85,21 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="how often all is measured (5)")
     parser.add_argument("--ids", type=int, default=IDS, metavar="N", help=f"ids with one payload ({IDS:,})")
     options = parser.parse_args(arguments)
+    print(report(options.repeats, options.ids))
+
+
+def report(repeats: int, ids: int) -> str:
+    """Measure, and return the tables."""
     samples: list[PayloadSample] = []
     parts: list[dict[str, float]] = []
     with Server() as server:
-        for repeat in range(options.repeats):
+        for repeat in range(repeats):
             for load in LOADS:
-                samples.append(measure(server, load, max(1, options.ids // load.payloads // (load.fields or 1))))
+                samples.append(measure(server, load, max(1, ids // load.payloads // (load.fields or 1))))
                 print(repeat + 1, samples[-1], file=sys.stderr, flush=True)
-            parts.append(parts_of_a_push(server, options.ids))
+            parts.append(parts_of_a_push(server, ids))
             print(repeat + 1, parts[-1], file=sys.stderr, flush=True)
-    print(table(samples))
-    print()
-    print(table_of_parts(parts))
-    print()
-    print(goals(targets(samples, parts)))
+    return "\n\n".join((table(samples), table_of_parts(parts), goals(targets(samples, parts))))
 
 
 def measure(server: Server, load: PayloadLoad, ids: int) -> PayloadSample:

@@ -5,6 +5,7 @@ from typing import Any, Final, Self
 
 import redis
 
+MICROSECONDS: Final = 1_000_000.0
 _OWN: Final = ("info", "config|resetstat", "flushall")
 
 

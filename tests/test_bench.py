@@ -26,17 +26,20 @@ def test_the_benchmark_prints_a_line_for_each_case_and_target(tmp_path: Path) ->
     assert ["case", "---", "batch 1", "1 shard", "", "target", "---"] == lines[:7]
     samples = json.loads(raw.read_bytes())
     assert [("batch 1", 0), ("1 shard", 3)] * 2 == [(one["case"], len(one["latencies"])) for one in samples]
-    assert all(one["drain"] > 0 and one["floor"] > 0 and one["claim_size"] > 0 for one in samples)
+    numbers = ("drain", "drain_client", "drain_server", "push_client", "push_server", "floor", "claim_size")
+    assert all(one[name] > 0 for one in samples for name in numbers)
 
 
 @pytest.mark.nightly("the first benchmark runs in each check")
 def test_peers_are_measured_beside_us() -> None:
-    """Where no peer is installed our own lines remain, the first of them compared with itself."""
-    printed = run("bench.peers", "--jobs=200", "--repeats=1")
+    """Our own lines: blank jobs, compared with the first of them, and handlers that wait."""
+    blank, waiting = run("bench.peers", "--only=ours", "--jobs=50", "--repeats=1", "--seconds=0.02").split("\n\n")
 
-    ours = [line for line in printed.splitlines() if line.startswith("| lowkiq_lambda")]
-    assert 3 == len(ours)
-    assert ours[0].endswith("| 1.00 |")
+    assert ["ours, batch_size 1", "ours, batch_size 10", "ours, batch_size 100"] == [
+        line.split(" | ")[0].removeprefix("| ") for line in blank.splitlines()[2:]
+    ]
+    assert blank.splitlines()[2].endswith("| 1.00 |")
+    assert 2 == len(waiting.splitlines()[2:])
 
 
 def test_the_overview_is_measured_in_time_and_round_trips() -> None:

@@ -22,14 +22,14 @@ LOWKIQ_BENCH_PEERS is the folder of their environment (.tools/peers).
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from bench.peers.backends import Backend, has_postgres, postgres_backend, redis_backend
-from bench.peers.catalog import PEERS, SIDE_BY_SIDE, Peer, Settings, label
+from bench.peers.catalog import PEERS, Peer, Settings, label
 from bench.peers.installed import Installed
 from bench.peers.running import Load, PeerFailedError, PeerSample, fastest, measure
 from bench.peers.tables import Row, blank_table, waiting_table
@@ -93,12 +93,9 @@ def main(arguments: list[str] | None = None) -> None:
         present = [peer for peer in peers if peer.key in installed]
         tables = [_measure(bench, present, installed, wait, options.repeats) for wait in (0.0, WAIT)]
     blank, waiting = tables
-    for rows, table in ((blank, blank_table), (waiting, lambda rows: waiting_table(rows, WAIT))):
-        if rows:
-            print(table(rows))
-            print()
-    for line in missing(peers, installed):
-        print(line)
+    printed = [blank_table(blank) if blank else "", waiting_table(waiting, WAIT) if waiting else ""]
+    printed.append("\n".join(missing(peers, installed)))
+    print("\n\n".join(filter(None, printed)))
     if options.json:
         raw = [[asdict(row) for row in rows] for rows in tables]
         options.json.write_text(json.dumps(raw, indent=1))
@@ -110,8 +107,8 @@ def _measure(
     rows: list[tuple[Peer, Row]] = []
     with suppress(KeyboardInterrupt):
         for peer in peers:
-            if (peer.waiting if wait else peer.blank) and (row := bench.sweep(peer, installed[peer.key], wait)):
-                rows.append((peer, row))
+            row = bench.sweep(peer, installed[peer.key], wait)
+            rows.extend([(peer, row)] if row else [])
         for turn in range(repeats):
             for peer, row in rows:
                 bench.repeat(turn, peer, installed[peer.key], row, wait)

@@ -14,11 +14,12 @@ from typing import Final
 from bench.peers.backends import Backend
 from bench.peers.catalog import Peer, Settings
 from bench.peers.installed import Installed
+from bench.usage import MICROSECONDS
 
-MICROSECONDS: Final = 1_000_000.0
 _LOOK: Final = 0.02
 _PATIENCE: Final = 0.5
-_LOG: Final = 1_500
+_LINES: Final = 8
+"""Of a program's log, if it fails."""
 
 
 class PeerFailedError(Exception):
@@ -86,7 +87,7 @@ class _Runs:
             try:
                 reported = _reported(process, report, self.load.limit)
             except PeerFailedError as failed:
-                failed.add_note(log.read_text(errors="replace")[-_LOG:])
+                failed.add_note("\n".join(log.read_text(errors="replace").splitlines()[-_LINES:]))
                 raise
             finally:
                 _end(process)

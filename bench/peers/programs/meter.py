@@ -37,9 +37,9 @@ def calls() -> Iterator[list[str]]:
 @contextmanager
 def pushing() -> Iterator[None]:
     """What the block takes is reported."""
-    began_at, used = time.perf_counter(), time.process_time()
+    began = _now()
     yield
-    _report(time.perf_counter() - began_at, time.process_time() - used)
+    _report(began)
 
 
 def push_one_by_one(push: Callable[[str], object]) -> None:
@@ -68,19 +68,18 @@ class _Meter:
     def __init__(self) -> None:
         self._lock = Lock()
         self._left = JOBS
-        self._began: tuple[float, float] | None = None
+        self._began: tuple[float, ...] = ()
 
     def begin(self) -> None:
-        if self._began is None:
+        if not self._began:
             with self._lock:
-                self._began = self._began or (time.perf_counter(), time.process_time())
+                self._began = self._began or _now()
 
     def end(self, jobs: int) -> None:
         with self._lock:
             self._left -= jobs
-            if self._left == 0 and self._began:
-                began_at, used = self._began
-                _report(time.perf_counter() - began_at, time.process_time() - used)
+            if self._left == 0:
+                _report(self._began)
 
 
 _meter: Final = _Meter()
@@ -112,7 +111,12 @@ async def blank_async(_payload: str) -> None:
     await work_async()
 
 
-def _report(seconds: float, processor: float) -> None:
+def _now() -> tuple[float, ...]:
+    return time.perf_counter(), time.process_time()
+
+
+def _report(began: tuple[float, ...]) -> None:
+    seconds, processor = (after - before for after, before in zip(_now(), began, strict=True))
     report = Path(os.environ["BENCH_REPORT"])
     whole = report.with_suffix(".part")
     whole.write_text(json.dumps({"seconds": seconds, "processor": processor}))

@@ -2,16 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Final
 
 from bench.peers.programs import meter
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.local.daemon import Daemon
 
-_TIMEOUT = 600.0
+_TIMEOUT: Final = 600.0
 
 
 def _blank(batch: Batch) -> None:
@@ -25,9 +23,13 @@ async def _blank_async(batch: Batch) -> None:
 def _declare() -> tuple[Lowkiq, FunctionWorker]:
     logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
     app = Lowkiq(Config(redis_url=meter.URL))
-    handler: Callable[[Batch], Any] = _blank_async if meter.setting("handler") == "coroutine" else _blank
-    sizes = {name: int(meter.setting(name)) for name in ("batch_size", "concurrency", "shards_count")}
-    return app, app.worker(queue_name="blank", **sizes)(handler)
+    worker = app.worker(
+        queue_name="blank",
+        shards_count=int(meter.setting("shards_count")),
+        batch_size=int(meter.setting("batch_size")),
+        concurrency=int(meter.setting("concurrency")),
+    )
+    return app, worker(_blank_async if meter.setting("handler") == "coroutine" else _blank)
 
 
 def push() -> None:
