@@ -33,8 +33,10 @@ def test_the_benchmark_prints_a_line_for_each_case_and_target(tmp_path: Path) ->
 @pytest.mark.nightly("the first benchmark runs in each check")
 def test_peers_are_measured_beside_us() -> None:
     """Our own lines: blank jobs, compared with the first of them, and handlers that wait."""
-    blank, waiting = run("bench.peers", "--only=ours", "--jobs=50", "--repeats=1", "--seconds=0.02").split("\n\n")
+    arguments = ("--only=ours", "--jobs=50", "--repeats=1", "--seconds=0.02")
+    summary, blank, waiting = run("bench.peers", *arguments).split("\n\n")
 
+    assert 5 == len(summary.splitlines()[2:])
     assert ["ours, batch_size 1", "ours, batch_size 10", "ours, batch_size 100"] == [
         line.split(" | ")[0].removeprefix("| ") for line in blank.splitlines()[2:]
     ]

@@ -10,7 +10,7 @@ from bench.peers.backends import Backend
 from bench.peers.catalog import PEERS, Peer, label, tried
 from bench.peers.installed import ROOT, Installed, bullmq, folder, in_environment
 from bench.peers.running import Load, PeerFailedError, PeerSample, Took, fastest, measure
-from bench.peers.tables import Row, blank_table, waiting_table
+from bench.peers.tables import Row, blank_table, summary, waiting_table
 from tests.kit.servers import Server
 
 PROGRAM = """
@@ -122,6 +122,18 @@ def test_a_table_has_medians_with_their_spread_and_ratios_within_a_repeat() -> N
     assert second.endswith("| 35 (20 to 50) | 150 (50.0 to 250) | 75.0 (25.0 to 125) | 0.28 (0.0500 to 0.50) |")
     assert waiting[0].startswith("| handlers that wait 5 ms | best settings | drained/s |")
     assert waiting[-1].endswith("| 0.28 (0.0500 to 0.50) |")
+
+
+def test_the_summary_has_a_line_for_each_peer_with_medians_alone() -> None:
+    """A peer that has only one of the two measurements has empty cells for the other."""
+    blank = [Row("ours", {}, 100, {0: sample(100.0), 1: sample(200.0)}), Row("peer", {}, 100, {0: sample(50.0, 200.0)})]
+    waiting = [Row("peer", {}, 100, {0: sample(30.0, 400.0)}), Row("threads", {}, 100, {0: sample(9.0, 10.0)})]
+
+    assert [
+        "| ours | 300 | 7.5 | 150 | 7.5 |  |  |",
+        "| peer | 100 | 300 | 50 | 300 | 30 | 600 |",
+        "| threads |  |  |  |  | 9 | 15.0 |",
+    ] == summary(blank, waiting).splitlines()[2:]
 
 
 def test_peers_are_found_where_they_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

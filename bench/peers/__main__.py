@@ -8,7 +8,8 @@ handlers that wait for 5 ms, a hundred at once.
 Each peer is first tried with few jobs and several settings (concurrency, and what else it has); the fastest are named
 in the table, and are what is measured. Then all peers are measured once, then all again, each with as many jobs as it
 can drain in some seconds; numbers are medians with the least and the most, ratios are taken within a repeat.
-Progress goes to stderr. Ctrl-C prints what has been measured.
+The first table has the medians alone, and a job's processor time in one number. Progress goes to stderr. Ctrl-C prints
+what has been measured.
 
     make peers                                       installs the peers for Python and Node.js, once
     python -m bench.peers --only ours --only huey    two of them
@@ -32,7 +33,7 @@ from bench.peers.backends import Backend, has_postgres, postgres_backend, redis_
 from bench.peers.catalog import PEERS, Peer, Settings, label
 from bench.peers.installed import Installed
 from bench.peers.running import Load, PeerFailedError, PeerSample, fastest, measure
-from bench.peers.tables import Row, blank_table, waiting_table
+from bench.peers.tables import Row, blank_table, summary, waiting_table
 
 WAIT: Final = 0.005
 _MOST_JOBS: Final = 200_000
@@ -45,6 +46,7 @@ class Bench:
     def __init__(self, backends: Mapping[str, Backend], options: argparse.Namespace) -> None:
         self._backends = backends
         self._options = options
+        self.repeats: int = options.repeats
 
     def sweep(self, peer: Peer, installed: Installed, wait: float) -> Row | None:
         """The peer with the settings that were fastest; None if it was done with none."""
@@ -85,34 +87,34 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     peers = [peer for peer in PEERS if not options.only or peer.key in options.only]
     installed = {peer.key: found for peer in peers if (found := _installed(peer))}
-    with ExitStack() as stack:
+    measured: dict[float, list[tuple[Peer, Row]]] = {0.0: [], WAIT: []}
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
         backends = {"redis": stack.enter_context(redis_backend())}
         if any(peer.backend == "postgres" and peer.key in installed for peer in peers):
             backends["postgres"] = stack.enter_context(postgres_backend())
         bench = Bench(backends, options)
         present = [peer for peer in peers if peer.key in installed]
-        tables = [_measure(bench, present, installed, wait, options.repeats) for wait in (0.0, WAIT)]
-    blank, waiting = tables
-    printed = [blank_table(blank) if blank else "", waiting_table(waiting, WAIT) if waiting else ""]
+        for wait, rows in measured.items():
+            _measure(bench, present, installed, wait, rows)
+    blank, waiting = ([row for _, row in rows if row.samples] for rows in measured.values())
+    printed = [summary(blank, waiting)] if blank else []
+    printed += [blank_table(blank) if blank else "", waiting_table(waiting, WAIT) if waiting else ""]
     printed.append("\n".join(missing(peers, installed)))
     print("\n\n".join(filter(None, printed)))
     if options.json:
-        raw = [[asdict(row) for row in rows] for rows in tables]
+        raw = [[asdict(row) for row in rows] for rows in (blank, waiting)]
         options.json.write_text(json.dumps(raw, indent=1))
 
 
 def _measure(
-    bench: Bench, peers: Sequence[Peer], installed: Mapping[str, Installed], wait: float, repeats: int
-) -> list[Row]:
-    rows: list[tuple[Peer, Row]] = []
-    with suppress(KeyboardInterrupt):
-        for peer in peers:
-            row = bench.sweep(peer, installed[peer.key], wait)
-            rows.extend([(peer, row)] if row else [])
-        for turn in range(repeats):
-            for peer, row in rows:
-                bench.repeat(turn, peer, installed[peer.key], row, wait)
-    return [row for _, row in rows if row.samples]
+    bench: Bench, peers: Sequence[Peer], installed: Mapping[str, Installed], wait: float, rows: list[tuple[Peer, Row]]
+) -> None:
+    for peer in peers:
+        row = bench.sweep(peer, installed[peer.key], wait)
+        rows.extend([(peer, row)] if row else [])
+    for turn in range(bench.repeats):
+        for peer, row in rows:
+            bench.repeat(turn, peer, installed[peer.key], row, wait)
 
 
 def jobs_for(rate: float, seconds: float) -> int:

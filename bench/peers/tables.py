@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from bench.peers.catalog import Settings, label
-from bench.peers.running import PeerSample
+from bench.peers.running import PeerSample, Took
 from bench.table import ratio, spread
 from lowkiq_lambda.cli.output import markdown, whole
 
@@ -31,6 +32,37 @@ def waiting_table(rows: Sequence[Row], wait: float) -> str:
     """Drains of handlers that wait."""
     head = (f"handlers that wait {wait * 1_000:.0f} ms", "best settings", *_DRAINED)
     return markdown(head, [[row.name, label(row.settings), *_drained(row, rows[0])] for row in rows])
+
+
+def summary(blank: Sequence[Row], waiting: Sequence[Row]) -> str:
+    """Medians alone, a line for each peer; a job's processor time is the program's and the server's together."""
+    names = dict.fromkeys(row.name for row in (*blank, *waiting))
+    rows = [
+        [
+            name,
+            *_medians(blank, name, _pushed_side),
+            *_medians(blank, name, _drained_side),
+            *_medians(waiting, name, _drained_side),
+        ]
+        for name in names
+    ]
+    return markdown(("", "pushed/s", "µs a job", "drained/s", "µs a job", "5 ms: drained/s", "µs a job"), rows)
+
+
+def _pushed_side(sample: PeerSample) -> Took:
+    return sample.pushed
+
+
+def _drained_side(sample: PeerSample) -> Took:
+    return sample.drained
+
+
+def _medians(rows: Sequence[Row], name: str, side: Callable[[PeerSample], Took]) -> tuple[str, str]:
+    for row in rows:
+        if row.name == name:
+            took = [side(sample) for sample in row.samples.values()]
+            return whole(median(one.rate for one in took)), _micro(median(one.own + one.server for one in took))
+    return "", ""
 
 
 def _pushed(row: Row) -> list[str]:
