@@ -79,7 +79,7 @@ bench: $(VENV)/.dev ## measure, and print the table
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: peers
-peers: .tools/peers/.done .tools/peers-arq/.done .tools/peers-node/.done ## install the libraries that bench.peers compares with
+peers: .tools/peers/.done .tools/peers-older/.done .tools/peers-node/.done ## install the libraries that bench.peers compares with
 
 .PHONY: lock
 lock: $(VENV)/.dev ## write the lock files anew (ARGS=--upgrade for newer versions)

@@ -45,7 +45,8 @@ def latencies(url: str, load: Load, trials: int) -> list[float]:
 
 def handovers(url: str, trials: int) -> list[float]:
     """Seconds that each of so many elements of a list took to a client that waits for it."""
-    with redis.Redis.from_url(url) as client, ThreadPoolExecutor(1) as waiting:
+    client = redis.Redis.from_url(url, socket_timeout=2 * _TIMEOUT)
+    with client, ThreadPoolExecutor(1) as waiting:
         received = waiting.submit(_receive, client, WARM_UP + trials)
         away(lpush_one_by_one, url, WARM_UP + trials)
         return received.result()[WARM_UP:]

@@ -139,15 +139,15 @@ def test_the_summary_has_a_line_for_each_peer_with_medians_alone() -> None:
 def test_peers_are_found_where_they_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable names the environment of most; those of arq and of Node.js stand beside it."""
     monkeypatch.setenv("LOWKIQ_BENCH_PEERS", str(tmp_path / "others"))
-    packages = tmp_path / "others-arq" / "lib" / "python3.11" / "site-packages"
+    packages = tmp_path / "others-older" / "lib" / "python3.11" / "site-packages"
     (packages / "arq-0.28.0.dist-info").mkdir(parents=True)
 
-    found = in_environment("peers-arq", "arq")
+    found = in_environment("peers-older", "arq")
 
     assert tmp_path / "others-node" == folder("peers-node")
     assert found
     assert "0.28.0" == found.version
-    assert str(tmp_path / "others-arq" / "bin") == found.words["bin"]
+    assert str(tmp_path / "others-older" / "bin") == found.words["bin"]
     assert in_environment("peers", "arq") is None
     assert bullmq() is None
 

@@ -29,7 +29,7 @@ DEV = [
 ]
 PEERS = {
     name: re.findall(r"^[a-z].*$", (ROOT / "bench" / "peers" / f"{name}.in").read_text(), re.MULTILINE)
-    for name in ("peers", "peers-arq")
+    for name in ("peers", "peers-older")
 }
 EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}

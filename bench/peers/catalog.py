@@ -171,9 +171,15 @@ PEERS: Final[Sequence[Peer]] = (
         "arq PROGRAM.WorkerSettings",
         blank=tried([10, 50, 100], poll_delay=[0.5, 0.01, 0.001]),
         waiting=tried([SIDE_BY_SIDE], poll_delay=[0.5, 0.01, 0.001]),
-        environment="peers-arq",
+        environment="peers-older",
     ),
-    _python("saq", "saq PROGRAM.settings --quiet", blank=tried(), waiting=tried([SIDE_BY_SIDE])),
+    _python(
+        "saq",
+        "saq PROGRAM.settings --quiet",
+        blank=tried(),
+        waiting=tried([SIDE_BY_SIDE]),
+        environment="peers-older",
+    ),
     *(
         _python(
             f"taskiq, {broker}",

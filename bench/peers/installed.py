@@ -1,6 +1,6 @@
 """Where the peers are installed, and which versions; what is missing is None.
 
-`make peers` installs them into `.tools/peers`, `.tools/peers-arq` and `.tools/peers-node`; LOWKIQ_BENCH_PEERS names
+`make peers` installs them into `.tools/peers`, `.tools/peers-older` and `.tools/peers-node`; LOWKIQ_BENCH_PEERS names
 another place for the first, and so for the others, whose names begin with its own.
 """
 
@@ -29,7 +29,7 @@ class Installed:
 
 
 def folder(name: str) -> Path:
-    """Of one of the environments: "peers", "peers-arq" or "peers-node"."""
+    """Of one of the environments: "peers", "peers-older" or "peers-node"."""
     first = Path(os.environ.get(_VARIABLE) or ROOT / ".tools" / "peers").absolute()
     return first.with_name(first.name + name.removeprefix("peers"))
 
