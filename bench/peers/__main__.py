@@ -22,6 +22,7 @@ LOWKIQ_BENCH_PEERS is the folder of their environment (.tools/peers).
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -157,4 +158,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    # TERM ends it as Ctrl-C does, so that no worker is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     main()
