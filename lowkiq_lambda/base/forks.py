@@ -3,13 +3,16 @@
 import logging
 import os
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final, TypeVar
+from types import coroutine
+from typing import Any, Final, TypeVar, cast
 
 from lowkiq_lambda.base.error_text import loggable
 
 Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
+
+CANNOT_WAIT: Final = "A process that a coroutine forked cannot wait: the event loop is that of its parent."
 
 
 class _Process:
@@ -44,45 +47,41 @@ class InParentAlone:
         end_child_of(self._pid, error)
 
 
-class AwaitedInParentAlone(Generator[Any, Any, Result]):
+@coroutine
+def awaited_in_parent_alone(awaited: Awaitable[Result]) -> Generator[Any, Any, Result]:
     """Awaits `awaited`. A child that was forked in one of its steps ends there: the loop is its parent's.
 
     Its exit code is that of `InParentAlone`; 1 if it would have to wait. A child that another task of the loop forked
     ends at the next step.
     """
+    pid, steps = os.getpid(), awaited.__await__()
+    step, value = cast("Callable[[Any], Any]", steps.send), None
+    try:
+        while True:
+            yielded = step(value)
+            if os.getpid() != pid:
+                raise RuntimeError(CANNOT_WAIT)
+            try:
+                value, step = (yield yielded), steps.send
+            except BaseException as error:  # noqa: BLE001 - raised at the place of the awaited coroutine
+                value, step = error, steps.throw
+            end_child_of(pid)
+    except StopIteration as end:
+        end_child_of(pid)
+        result: Result = end.value
+        return result
+    except BaseException as error:
+        end_child_of(pid, error)
+        raise
+    finally:
+        # It may be an exception, whose traceback has this frame.
+        value = None
 
-    def __init__(self, awaited: Awaitable[Result]) -> None:
-        self.cr_await = awaited
-        """As in a coroutine, so that its place in the code can be found."""
-        self._steps: Generator[Any, Any, Result] = awaited.__await__()
-        self._pid = os.getpid()
 
-    def __await__(self) -> Generator[Any, Any, Result]:
-        return self
-
-    def __next__(self) -> object:
-        """As inherited, without a frame of the standard library in each traceback."""
-        return self.send(None)
-
-    def send(self, value: object) -> object:
-        """Make the next step."""
-        return self._step(self._steps.send, value)
-
-    def throw(self, *error: object) -> object:
-        """Raise it at the place of the awaited coroutine."""
-        return self._step(self._steps.throw, *error)
-
-    def _step(self, step: Callable[..., object], *arguments: object) -> object:
-        end_child_of(self._pid)
-        try:
-            yielded = step(*arguments)
-        except BaseException as error:
-            if os.getpid() != self._pid:
-                _leave(None if isinstance(error, StopIteration) else error)
-            raise
-        if os.getpid() != self._pid:
-            _leave(RuntimeError("A process that a coroutine forked cannot wait: the event loop is that of its parent."))
-        return yielded
+def awaited_by(guard: object) -> object:
+    """The coroutine that `awaited_in_parent_alone` awaits, so that its place in the code can be found; else None."""
+    frame = getattr(guard, "gi_frame", None)
+    return frame and frame.f_locals.get("awaited")
 
 
 def end_child_of(pid: int, error: BaseException | None = None) -> None:

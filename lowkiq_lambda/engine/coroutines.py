@@ -3,92 +3,74 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from lowkiq_lambda.base.error_text import call_safely, is_a
 from lowkiq_lambda.base.errors import HandlerError, Rejected
-from lowkiq_lambda.base.forks import AwaitedInParentAlone
+from lowkiq_lambda.base.forks import awaited_in_parent_alone
 from lowkiq_lambda.declare.worker import Worker, in_seconds
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.engine.perform import (
-    BatchContext,
-    BatchResult,
-    Performer,
-    interruptions,
-    is_failure,
-    log_failure,
-    returned,
-)
-from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.engine.perform import Performer, interruptions, is_failure, log_failure, returned
 from lowkiq_lambda.jobs.retry import Later
+from lowkiq_lambda.settings.protocols import ServerMiddleware, compose
 
-AsyncHandler: TypeAlias = Callable[[Worker, Batch], Coroutine[Any, Any, object]]
 NOT_AWAITED: Final = "The handler was not run: each server middleware must return await call_next()."
 
 
-async def run(
-    performer: Performer,
-    around: Callable[[AsyncHandler], AsyncHandler],
-    deliveries: Sequence[Delivery],
-    context: BatchContext,
-    is_cancelled: Callable[[], bool],
-) -> BatchResult:
-    """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler.
-
-    Raises CancelledError if it was cancelled before it began.
-    """
-    if is_cancelled():
-        raise asyncio.CancelledError
-    batch, result = performer.begin(deliveries, context)
-    if batch is None:
-        return result
-    try:
-        error, exited = await _call(performer, around, batch)
-    except GeneratorExit as raised:
-        # Thrown into coroutines that await each other it closes the inner ones, and comes out of the outermost alone.
-        error = exited = raised
-    return performer.end(batch, result, error, exited)
-
-
-async def _call(
-    performer: Performer, around: Callable[[AsyncHandler], AsyncHandler], batch: Batch
+async def call(
+    performer: Performer, middlewares: Sequence[ServerMiddleware], batch: Batch
 ) -> tuple[BaseException | None, BaseException | None]:
-    has_begun, exited = False, None
-
-    async def run_handler(worker: Worker, batch: Batch) -> object:
-        nonlocal has_begun, exited
-        has_begun, exited = True, None
-        try:
-            return await call_handler(worker, batch)
-        except interruptions() as error:
-            exited = error
-            raise
-
+    """Await the handler within the server middlewares, coroutine functions all; the arguments of `Performer.end`."""
+    within, error = HandlerCall(), None
     try:
-        dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
+        if middlewares:
+            dispose(await awaited_in_parent_alone(compose(middlewares, within.run)(performer.worker(), batch)))
+            error = None if within.has_begun else HandlerError(NOT_AWAITED)
+        else:
+            await call_handler(performer.worker(), batch)
     except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
         error = told(raised)
         if is_failure(performer.worker, error):
             log_failure("a batch failed", performer.worker, list(batch), error)
-        return error, exited
-    return (None, exited) if has_begun else (HandlerError(NOT_AWAITED), None)
+    return error, within.exited
+
+
+class HandlerCall:
+    """The call of a handler within the server middlewares, which may make it, leave it, or make it again."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.exited: BaseException | None = None
+        """The exception that ended the handler without a failure, even if a middleware changed it."""
+
+    async def run(self, worker: Worker, batch: Batch) -> object:
+        """As `call_handler`."""
+        self.has_begun, self.exited = True, None
+        try:
+            return await call_handler(worker, batch)
+        except interruptions() as error:
+            self.exited = error
+            raise
 
 
 async def call_handler(worker: Worker, batch: Batch) -> object:
     """Await `perform` with the batch, or `perform_job` with each of its jobs."""
     perform: Callable[[Batch], Coroutine[Any, Any, object]] | None = getattr(worker, "perform", None)
     if perform is not None:
-        return returned(await _in_time(worker, AwaitedInParentAlone(perform(batch))))
+        return returned(await _limited(worker, perform(batch)))
     for job_id in batch.jobs_to_run():
         await _perform_job(worker, batch, job_id)
     return None
 
 
-async def _in_time(worker: Worker, call: Awaitable[object]) -> object:
-    """The result of the call. Raises TimeoutError if it takes longer than the worker's `max_run_time`."""
-    if worker.max_run_time is None:
-        return await call
-    seconds = in_seconds(worker.max_run_time)
+def _limited(worker: Worker, call: Awaitable[object]) -> Awaitable[object]:
+    """The call in this process alone, and within the worker's `max_run_time`, if it has one."""
+    alone = awaited_in_parent_alone(call)
+    return alone if worker.max_run_time is None else _in_time(in_seconds(worker.max_run_time), alone)
+
+
+async def _in_time(seconds: float, call: Awaitable[object]) -> object:
+    """The result of the call. Raises TimeoutError if it takes longer."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -103,7 +85,7 @@ async def _in_time(worker: Worker, call: Awaitable[object]) -> object:
 async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], Coroutine[Any, Any, object]] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        returned(await _in_time(worker, AwaitedInParentAlone(perform_job(batch.job(job_id)))), worker)
+        returned(await _limited(worker, perform_job(batch.job(job_id))), worker)
     except Later as later:
         batch.put_off(job_id, later)
     except Rejected as failed:

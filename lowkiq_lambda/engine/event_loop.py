@@ -15,6 +15,7 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
+from lowkiq_lambda.base.forks import awaited_by
 from lowkiq_lambda.settings.protocols import LoopFactory
 
 Result = TypeVar("Result")
@@ -119,51 +120,49 @@ class LoopCall:
     """One coroutine on a loop, begun and cancelled from other threads."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._task: Task | None = None
         self._stands_since: float | None = None
         self.is_cancelled = False
         """Whether `cancel` was called: a loop that was blocked since hears of it only when it has begun the task."""
-        self.broken: str | None = None
-        """Why a thread that waited for it gave up."""
 
     def start(
-        self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
+        self, call: Coroutine[Any, Any, object], variables: Context, on_done: Callable[[Task], object]
     ) -> None:
-        """Run what `call` makes with these context variables; `on_done` is called on the loop when it has ended."""
-        self._loop.call_soon_threadsafe(self._start, call, variables, on_done)
+        """On the loop: run it with these context variables; `on_done` is called when it has ended."""
+        self._task = self.loop.create_task(call, context=variables)
+        self._task.add_done_callback(on_done)
+        if self.is_cancelled:
+            self._cancel()
+
+    def forget(self, on_done: Callable[[Task], object]) -> None:
+        """On the loop: `on_done` is not called any more."""
+        if self._task is not None:
+            self._task.remove_done_callback(on_done)
 
     def cancel(self) -> None:
         """Cancel it, be it begun or not."""
         self.is_cancelled = True
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._cancel)
+            self.loop.call_soon_threadsafe(self._cancel)
 
     def fault(self) -> str | None:
         """Why it may never end: its loop is closed, or has stood still for some time. To be asked again."""
-        if self._loop.is_running():
+        if self.loop.is_running():
             self._stands_since = None
             return None
         now = time.monotonic()
         self._stands_since = now if self._stands_since is None else self._stands_since
-        if self._loop.is_closed():
+        if self.loop.is_closed():
             return "The event loop of handlers was closed while they ran: their jobs are given back."
         if now - self._stands_since < STANDSTILL:
             return None
         return "The event loop of handlers was stopped while they ran: their jobs are given back."
 
-    def _start(
-        self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
-    ) -> None:
-        self._task = self._loop.create_task(call(), context=variables)
-        self._task.add_done_callback(on_done)
-        if self.is_cancelled:
-            self._cancel()
-
     def _cancel(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            self._loop.call_later(PATIENCE, _complain, self._task)
+            self.loop.call_later(PATIENCE, _complain, self._task)
 
 
 def _complain(task: Task) -> None:
@@ -177,7 +176,7 @@ def _places(awaited: object) -> Iterator[str]:
     while awaited is not None:
         if frame := getattr(awaited, "cr_frame", None):
             yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
-        awaited = getattr(awaited, "cr_await", None)
+        awaited = getattr(awaited, "cr_await", None) or awaited_by(awaited)
 
 
 async def drain_beside(drain: Callable[[], Result], stop: Callable[[], object]) -> Result:

@@ -3,7 +3,10 @@
 The next move is a pure function of the ids that wait, run and have ended.
 """
 
+import math
+from collections import deque
 from collections.abc import Sequence
+from threading import Lock
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -18,6 +21,8 @@ Move: TypeAlias = Literal["begin", "more", "part", "wait", "end"]
 FIRST_LOOK: Final = 0.1
 LONGEST_LOOK: Final = 1.0
 """Seconds between two looks for more while a slot is free: from the first, doubled up to the longest."""
+CALL: Final = 0.005
+"""Seconds that a call of Redis takes, about, and what comes before and behind it."""
 TURN_BATCHES: Final = 20
 LONGEST_TURN: Final = 5.0
 """A turn lasts so many times as long as a batch, but not longer than so many seconds: slots have to fill up first."""
@@ -27,7 +32,7 @@ class Standing(msgspec.Struct, frozen=True):
     """How a claim stands. Times are of the monotonic clock, `waiting` and `running` are counts of batches.
 
     `unsettled_since`: when the first batch ended whose outcome is not written. `look_at`: when it is worth asking
-    for more. `may_claim`: whether more may be claimed at all.
+    for more. `may_claim`: whether more may be claimed at all. `low`: with fewer that wait it is time for more.
     """
 
     waiting: int
@@ -36,6 +41,7 @@ class Standing(msgspec.Struct, frozen=True):
     unsettled_since: float | None
     look_at: float
     may_claim: bool
+    low: int = 0
 
 
 def next_move(standing: Standing, now: float, settle_interval: float) -> tuple[Move, float]:
@@ -46,10 +52,20 @@ def next_move(standing: Standing, now: float, settle_interval: float) -> tuple[M
     if not standing.running:
         return "end", now
     settle_at = float("inf") if standing.unsettled_since is None else standing.unsettled_since + settle_interval
-    look_at = standing.look_at if standing.may_claim and has_free_slot else float("inf")
+    wants_more = standing.may_claim and (has_free_slot or standing.waiting < standing.low)
+    look_at = standing.look_at if wants_more else float("inf")
     if now >= min(settle_at, look_at):
         return ("more" if standing.may_claim else "part"), now
     return "wait", min(settle_at, look_at)
+
+
+def low_mark(mean: float | None, concurrency: int, spare: int) -> int:
+    """With fewer batches waiting than that, more is to be claimed: they begin while Redis is asked.
+
+    `mean`: seconds that a batch takes. `spare`: how many wait, at most.
+    """
+    end_meanwhile = math.ceil(concurrency * CALL / mean) if mean else concurrency
+    return min(end_meanwhile, spare // 2)
 
 
 def next_look(looks: int, now: float, due_in: float | None) -> float:
@@ -97,5 +113,48 @@ class Flight:
         return ClaimLimits(ids, max(1, payloads), max(1, size), limits.chunk, limits.concurrency)
 
     def _count(self, deliveries: Sequence[Delivery], sign: int) -> None:
-        self._payloads += sign * sum(len(delivery.entries) for delivery in deliveries)
-        self._bytes += sign * sum(len(entry) for delivery in deliveries for entry in delivery.entries)
+        for delivery in deliveries:
+            self._payloads += sign * len(delivery.entries)
+            self._bytes += sign * sum(map(len, delivery.entries))
+
+
+class ReadyBatches:
+    """The batches of a claim that slots may begin by themselves, each when it has ended another one.
+
+    The coordinator offers them, and takes them back where something may be against the next one.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        """Held while a slot begins one."""
+        self._batches: deque[list[Delivery]] = deque()
+        self._holds = 0
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def offer(self, batches: deque[list[Delivery]]) -> None:
+        """These too, which are taken out of what is given."""
+        with self.lock:
+            self._batches.extend(batches)
+            batches.clear()
+
+    def take_back(self, batches: deque[list[Delivery]]) -> None:
+        """None of them begins in a slot now: they are put in front of what is given."""
+        with self.lock:
+            batches.extendleft(reversed(self._batches))
+            self._batches.clear()
+
+    def next(self) -> list[Delivery] | None:
+        """In a slot, under the lock: the next one, if any may begin."""
+        return self._batches.popleft() if self._batches and not self._holds else None
+
+    def hold(self) -> None:
+        """In a slot that ended badly: no slot begins any, until the coordinator has taken note of it."""
+        with self.lock:
+            self._holds += 1
+
+    def release(self) -> None:
+        """The coordinator has taken note."""
+        with self.lock:
+            self._holds -= 1

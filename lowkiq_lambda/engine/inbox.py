@@ -21,19 +21,30 @@ class Inbox:
     def __init__(self) -> None:
         self._calls: deque[Callable[[], object]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
+        self._has_rung = False
 
     def post(self, call: Callable[[], object]) -> None:
-        """From another thread."""
+        """From another thread: the call is made as soon as it can be."""
+        self.add(call)
+        self.ring()
+
+    def add(self, call: Callable[[], object]) -> None:
+        """From another thread: the call is made when the coordinator looks next."""
         self._calls.append(call)
-        self._bell.put(None)
+
+    def ring(self) -> None:
+        """Wake the coordinator: one ring is enough for all that was added until it looks."""
+        if not self._has_rung:
+            self._has_rung = True
+            self._bell.put(None)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a call, at most `seconds`; whether there is one. An interruption (Ctrl-C) loses no call."""
+        """Wait for a ring, at most `seconds`; whether there is a call. An interruption (Ctrl-C) loses no call."""
         if not self._calls:
             with suppress(Empty):
                 self._bell.get(timeout=seconds)
-                while True:
-                    self._bell.get_nowait()
+        # Before it looks: what comes from now on rings again.
+        self._has_rung = False
         return bool(self._calls)
 
     def make_calls(self) -> None:

@@ -1,24 +1,23 @@
 """Slots for coroutine handlers: tasks on their event loop, or, within plain middlewares, threads that wait for them."""
 
 import asyncio
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
-from functools import partial
 from queue import Empty, SimpleQueue
 
 import msgspec
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import HandlerError
-from lowkiq_lambda.base.forks import AwaitedInParentAlone
+from lowkiq_lambda.base.forks import awaited_in_parent_alone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.engine.coroutines import NOT_AWAITED, AsyncHandler, call_handler, dispose, run, told
+from lowkiq_lambda.engine.coroutines import NOT_AWAITED, HandlerCall, call, dispose, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, Performer
-from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch
-from lowkiq_lambda.engine.thread_slots import SlotThreads
-from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch, SlotCall
+from lowkiq_lambda.engine.thread_slots import SlotThreads, ThreadSlots
 from lowkiq_lambda.settings.protocols import ServerMiddleware, around_coroutines, compose, is_awaited
 
 
@@ -43,73 +42,142 @@ class LoopSlots:
         """Raises RuntimeError if the thread that calls would wait for itself, and for a loop that cannot run."""
         self._loop.check()
 
-    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
-        """Perform the batch on the loop."""
-        call = LoopCall(self._loop.get())
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
+        """Perform each on the loop, which is woken once for all of them."""
+        loop = self._loop.get()
         middlewares = [around_coroutines(middleware) for middleware in self._middlewares]
         plain = [middleware for middleware in middlewares if not is_awaited(middleware)]
         rest = [middleware for middleware in middlewares if is_awaited(middleware)]
         if plain:
-            context.call = _CallInThread(call)
-            self._threads.start(
-                lambda: variables.run(self._due_at_thread, call, (plain, rest), deliveries, context, on_end)
-            )
+            threads = _ThreadsAroundLoop(self._performer, self._clock, self._threads, loop, (plain, rest))
+            threads.begin(batches, variables, on_end)
             return
-        context.call = call
-        began_at = self._clock.monotonic()
-        is_cancelled: Callable[[], bool] = lambda: call.is_cancelled or not context.begin()  # noqa: E731 - asked on the loop
-        coroutine = partial(run, self._performer, partial(compose, rest), deliveries, context, is_cancelled)
-        call.start(coroutine, variables, partial(self._tell_end, call, deliveries, began_at, on_end))
+        tasks = _LoopTasks(
+            loop=loop,
+            performer=self._performer,
+            middlewares=rest,
+            now=self._clock.monotonic,
+            variables=variables,
+            on_end=on_end,
+            may_run_at_once=loop.get_task_factory() is not None,
+        )
+        loop.call_soon_threadsafe(_begin_each, [_BatchTask(tasks, batch) for batch in batches])
 
-    def _tell_end(
-        self, call: LoopCall, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task
-    ) -> None:
-        if task.cancelled():
-            # Cancelled before it began: its handler never ran. A cancellation of ours is not a sign against the ids.
-            ids = [delivery.id for delivery in deliveries]
-            exited_ids = [] if call.is_cancelled else ids
-            result = BatchResult(returned=ids, exited_ids=exited_ids, exit=asyncio.CancelledError())
-            on_end(Ended(result, began_at, self._clock.monotonic()))
-        elif (error := task.exception()) is not None:
-            on_end(error)
+
+class _LoopTasks(msgspec.Struct, frozen=True, eq=False):
+    """What the tasks of slots that began together have in common."""
+
+    loop: AbstractEventLoop
+    performer: Performer
+    middlewares: Sequence[ServerMiddleware]
+    now: Callable[[], float]
+    variables: Context
+    on_end: OnEnd
+    may_run_at_once: bool
+    """Whether a task may make its first steps while it is made, as the factory of the loop's tasks decides."""
+
+    def begin(self, following: SlotBatch) -> None:
+        """On the loop: begin the task of a batch that follows another one."""
+        task = _BatchTask(self, following)
+        if self.may_run_at_once:
+            # Not within the one before it, and so on: the stack is not that deep.
+            self.loop.call_soon(task.begin)
         else:
-            on_end(Ended(task.result(), began_at, self._clock.monotonic()))
+            task.begin()
 
-    def _due_at_thread(
+
+class _BatchTask(LoopCall):
+    """One batch in a slot on the loop. Its task begins that of the batch that follows it."""
+
+    def __init__(self, tasks: _LoopTasks, batch: SlotBatch) -> None:
+        super().__init__(tasks.loop)
+        self._tasks = tasks
+        self._batch = batch
+        self._has_begun = False
+        batch.call = self
+
+    def begin(self) -> None:
+        """On the loop."""
+        self.start(self._perform(), self._tasks.variables.copy(), self._end_unbegun)
+
+    async def _perform(self) -> None:
+        tasks, performer = self._tasks, self._tasks.performer
+        self._has_begun = True
+        self.forget(self._end_unbegun)
+        ended: Ended | BaseException
+        began_at = tasks.now()
+        try:
+            if self.is_cancelled or not self._batch.begin():
+                result = self._unbegun()
+            else:
+                batch, result = performer.begin(self._batch.deliveries, self._batch)
+                if batch is not None:
+                    try:
+                        outcome = await call(performer, tasks.middlewares, batch)
+                    except GeneratorExit as raised:
+                        # Thrown into coroutines that await each other it closes the inner ones, and comes out of the
+                        # outermost alone.
+                        outcome = raised, raised
+                    performer.end(batch, result, *outcome)
+            ended = Ended(result, began_at, tasks.now())
+        except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
+            ended = error
+        if (following := tasks.on_end(self._batch, ended)) is not None:
+            tasks.begin(following)
+
+    def _unbegun(self) -> BatchResult:
+        ids = [delivery.id for delivery in self._batch.deliveries]
+        # A cancellation of ours is not a sign against the ids.
+        return BatchResult(returned=ids, exited_ids=[] if self.is_cancelled else ids, exit=asyncio.CancelledError())
+
+    def _end_unbegun(self, _task: Task) -> None:
+        """Its task was cancelled before its first step."""
+        if not self._has_begun:
+            now = self._tasks.now()
+            self._tasks.on_end(self._batch, Ended(self._unbegun(), now, now))
+
+
+def _begin_each(tasks: Sequence[_BatchTask]) -> None:
+    for task in tasks:
+        task.begin()
+
+
+class _ThreadsAroundLoop(ThreadSlots):
+    """Threads for the plain middlewares, which wait for the tasks that have the others and the handlers."""
+
+    def __init__(
         self,
-        call: LoopCall,
+        performer: Performer,
+        clock: Clock,
+        threads: SlotThreads,
+        loop: AbstractEventLoop,
         middlewares: tuple[Sequence[ServerMiddleware], Sequence[ServerMiddleware]],
-        deliveries: Sequence[Delivery],
-        context: SlotBatch,
-        on_end: OnEnd,
     ) -> None:
-        """In a thread: the plain middlewares, which wait for the task that has the others and the handler."""
-        if not context.begin():
-            return
-        plain, rest = middlewares
+        super().__init__(performer, clock, threads)
+        self._loop = loop
+        self._plain, self._rest = middlewares
+
+    def _new_call(self) -> SlotCall:
+        return _CallInThread(self._loop)
+
+    def _run(self, batch: SlotBatch) -> tuple[BatchResult, float | None]:
+        call = batch.call
+        assert isinstance(call, _CallInThread)
 
         def chain(run_handler: Chain) -> Chain:
-            return compose(plain, lambda worker, batch: run_handler(_Awaited(call, rest, worker), batch))  # type: ignore[arg-type]  # all that is asked of it is `perform`
+            return compose(self._plain, lambda worker, batch: run_handler(_Awaited(call, self._rest, worker), batch))  # type: ignore[arg-type]  # all that is asked of it is `perform`
 
-        began_at = self._clock.monotonic()
-        try:
-            result = msgspec.structs.replace(self._performer, chain=chain).run(deliveries, context)
-        except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
-            on_end(error)
-        else:
-            ended = Ended(result, began_at, self._clock.monotonic())
-            on_end(ended if call.broken is None else LoopEnded(call.broken))
+        result = msgspec.structs.replace(self._performer, chain=chain).run(batch.deliveries, batch)
+        if call.broken is not None:
+            raise LoopEnded(call.broken)
+        return result, None
 
 
-class _CallInThread:
+class _CallInThread(LoopCall):
     """A batch within plain middlewares, in a thread that sees by itself when its loop runs no more."""
 
-    def __init__(self, call: LoopCall) -> None:
-        self._call = call
-
-    def cancel(self) -> None:
-        """Cancel what runs on the loop."""
-        self._call.cancel()
+    broken: str | None = None
+    """Why its thread gave up."""
 
     def fault(self) -> str | None:
         """Its thread ends in any case."""
@@ -122,16 +190,16 @@ class _Awaited:
     `middlewares`, coroutine functions all, are around it there.
     """
 
-    def __init__(self, call: LoopCall, middlewares: Sequence[ServerMiddleware], worker: Worker) -> None:
+    def __init__(self, call: _CallInThread, middlewares: Sequence[ServerMiddleware], worker: Worker) -> None:
         self._call = call
-        self._handle: AsyncHandler = compose(middlewares, self._call_handler)
-        self._called = False
+        self._handler = HandlerCall()
+        self._handle = compose(middlewares, self._handler.run)
         self._worker = worker
 
     def perform(self, batch: Batch) -> object:
         """The result of the handler, or its exception."""
         ended: SimpleQueue[Task] = SimpleQueue()
-        self._call.start(lambda: self._awaited(batch), copy_context(), ended.put)
+        self._call.loop.call_soon_threadsafe(self._begin, batch, copy_context(), ended.put)
         task = self._ended(ended)
         if task is None or task.cancelled():
             raise asyncio.CancelledError
@@ -140,12 +208,15 @@ class _Awaited:
             raise outcome
         return None
 
+    def _begin(self, batch: Batch, variables: Context, on_done: Callable[[Task], object]) -> None:
+        self._call.start(self._awaited(batch), variables, on_done)
+
     def _ended(self, ended: "SimpleQueue[Task]") -> "asyncio.Task[object] | None":
         while True:
             try:
                 return ended.get(timeout=STANDSTILL)
             except Empty:
-                self._call.broken = self._call.fault()
+                self._call.broken = LoopCall.fault(self._call)
                 if self._call.broken is not None:
                     return None
 
@@ -154,11 +225,7 @@ class _Awaited:
             return asyncio.CancelledError()
         # Exceptions of the handler are handed over: an exit must not leave the loop's thread.
         try:
-            dispose(await AwaitedInParentAlone(self._handle(self._worker, batch)))
+            dispose(await awaited_in_parent_alone(self._handle(self._worker, batch)))
         except BaseException as error:  # noqa: BLE001 - handed over
             return told(error)
-        return None if self._called else HandlerError(NOT_AWAITED)
-
-    async def _call_handler(self, worker: Worker, batch: Batch) -> object:
-        self._called = True
-        return await call_handler(worker, batch)
+        return None if self._handler.has_begun else HandlerError(NOT_AWAITED)

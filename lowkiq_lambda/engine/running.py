@@ -112,7 +112,7 @@ class RunningBatch:
 
 
 class RunningBatches:
-    """Those of a visit. Its coordinator alone changes them; other threads may ask how many they are, and their ids."""
+    """Those of a visit. Slots add what they begin; its coordinator removes them. Other threads may ask for their ids."""
 
     def __init__(self) -> None:
         self._batches: set[RunningBatch] = set()
@@ -142,22 +142,22 @@ class RunningBatches:
 
     def cancel(self, cause: Cause) -> None:
         """Cancel each, as far as it can be."""
-        for running in self._batches:
+        for running in list(self._batches):
             running.cancel(cause)
 
     def cancel_requested(self, requests: Requests) -> None:
         """Cancel those of which operators have cancelled each id."""
-        for running in self._batches:
+        for running in list(self._batches):
             if all(requests.get(job_id) == "cancel" for job_id in running.ids):
                 running.cancel("request")
 
     def fault(self) -> str | None:
         """Why one of them may never end, or None."""
-        return next((fault for running in self._batches if running.call and (fault := running.call.fault())), None)
+        return next((fault for running in list(self._batches) if running.call and (fault := running.call.fault())), None)
 
     def have_ended(self) -> bool:
         """Whether none is left that may come to its end."""
-        return all(running.call and running.call.fault() for running in self._batches)
+        return all(running.call and running.call.fault() for running in list(self._batches))
 
 
 class CancelWatch:

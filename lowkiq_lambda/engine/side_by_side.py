@@ -1,7 +1,8 @@
 """A visit whose batches run side by side, in slots, under its one lease.
 
 The visit's own thread is the coordinator: it alone talks to Redis and keeps pending outcomes. Slots post calls to its
-inbox, and it makes them one after the other.
+inbox, and it makes them one after the other. A slot that has ended a batch begins the next one by itself, as long as
+nothing is against it; what is, the coordinator decides.
 """
 
 import logging
@@ -16,12 +17,21 @@ import msgspec
 from lowkiq_lambda.base.error_text import is_a
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.flight import FIRST_LOOK, Flight, Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.flight import (
+    FIRST_LOOK,
+    Flight,
+    ReadyBatches,
+    Standing,
+    low_mark,
+    next_look,
+    next_move,
+    turn_of,
+)
 from lowkiq_lambda.engine.inbox import Inbox, SlotSaves
 from lowkiq_lambda.engine.leased_shard import Claim
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.running import CancelWatch, RunningBatch, RunningBatches
-from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
@@ -60,6 +70,9 @@ class ConcurrentVisit(ShardVisit):
         self._inbox = Inbox()
         self._running = RunningBatches()
         self._flight = Flight()
+        self._ready = ReadyBatches()
+        self._slots_in_use = 0
+        self._low = 0
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
         self._began_at = settings.clock.monotonic()
         self._cancel_watch = CancelWatch(budget, self._shard.trust_left, settings.clock, settings.shutdown_timeout)
@@ -122,56 +135,100 @@ class ConcurrentVisit(ShardVisit):
                 self._flight.remove(self._shard.end_trials(claim))
                 return []
             if move == "begin":
+                self._ready.take_back(claim.left)
                 if batch := super()._next_batch(claim):
                     return batch
                 self._give_back([*chain.from_iterable(claim.left)])
                 claim.left.clear()
-            elif move == "wait":
+                continue
+            if not (self._shard.has_expiries or self.admission):
+                self._ready.offer(claim.left)
+            if move == "wait":
                 self._wait(until - clock.monotonic())
             else:
                 self._settle_beside(claim, move)
 
     def _standing(self, claim: Claim) -> Standing:
+        settings = self._settings
+        spare = settings.ids_in(settings.settle_interval) // settings.worker.batch_size - self._concurrency
+        may_claim = self._may_claim and self._ending.reason is None
+        # Before it is looked how many are ready: a slot that takes one from now on rings.
+        self._low = low_mark(settings.timing.mean, self._concurrency, spare) if may_claim else 0
         return Standing(
-            waiting=len(claim.left),
-            running=len(self._running),
+            waiting=len(claim.left) + len(self._ready),
+            running=self._slots_in_use,
             concurrency=self._concurrency,
             unsettled_since=self._unsettled_since,
             look_at=self._look_at,
-            may_claim=self._may_claim and self._ending.reason is None,
+            may_claim=may_claim,
+            low=self._low,
         )
 
     def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
         self._flight.add(deliveries)
         claim.divide(deliveries, self._settings.worker.batch_size, self._ending.exited_ids)
         self._may_claim = self._may_claim and not claim.exited
+        claim.ahead = self._shard.now() - self._settings.clock.monotonic()
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
-        """Start the batch in a slot, which posts its end; if no slot is free, wait for one in use."""
+        """Start the batch in a slot, and those that may begin in the other free ones: all at once."""
         if claim.lone_suspect:
             self._shard.start(batch[0].id)
-        lag = self._shard.now() - batch[0].due_at
-        running = RunningBatch(self, batch, lag, is_suspect=claim.lone_suspect)
-        # Before it begins: whatever comes between, it is waited for, or withdrawn.
-        running.begun_at = self._settings.clock.monotonic()
-        self._running.add(running)
-        on_end: OnEnd = lambda ended: self._inbox.post(partial(self._note_end, running, ended))  # noqa: E731 - called in the slot
+        batches = [batch]
+        while claim.left and self._slots_in_use + len(batches) < self._concurrency:
+            if not (batch := super()._next_batch(claim)):
+                break
+            batches.append(batch)
+        # Before they begin: whatever comes between, they are waited for, or withdrawn.
+        begun = [self._note_begin(one) for one in batches]
+        self._slots_in_use += len(begun)
         try:
-            self._slots.begin(batch, running, self._variables.copy(), on_end)
-        except Exception as error:
-            self._running.remove(running)
-            if not (isinstance(error, NoSlot) and self._running):
-                raise
-            self._make_do(claim, batch, error)
-        else:
-            self._budget.note_batch()
+            self._slots.begin(begun, self._variables, self._end_in_slot)
+        except NoSlot as error:
+            self._make_do(claim, [running for running in begun if running.call is None], error)
+        self._budget.note_batch()
 
-    def _make_do(self, claim: Claim, batch: list[Delivery], error: NoSlot) -> None:
-        """There is no slot for the batch: it waits for one of those that there are."""
-        claim.left.appendleft(batch)
-        self._concurrency = len(self._running)
+    def _note_begin(self, batch: Sequence[Delivery]) -> RunningBatch:
+        begun_at = self._settings.clock.monotonic()
+        lag = self._claim.ahead + begun_at - batch[0].due_at
+        running = RunningBatch(self, batch, lag, is_suspect=self._claim.lone_suspect)
+        running.begun_at = begun_at
+        self._running.add(running)
+        return running
+
+    def _make_do(self, claim: Claim, left: Sequence[RunningBatch], error: NoSlot) -> None:
+        """There is no slot for these: they wait for one of those that there are."""
+        for running in reversed(left):
+            self._running.remove(running)
+            claim.left.appendleft([*running.deliveries])
+        self._slots_in_use -= len(left)
+        if not self._slots_in_use:
+            raise error
+        self._concurrency = self._slots_in_use
         text = "%s: no more than %s calls run side by side: %s"
         logger.warning(text, self._settings.worker.queue_name, self._concurrency, error)
+
+    def _end_in_slot(self, running: RunningBatch, ended: Ended | BaseException) -> RunningBatch | None:
+        """In the slot: tell the coordinator what came of a batch; the next one, if nothing is against it."""
+        is_plain = isinstance(ended, Ended) and ended.result.exit is None and running.broken is None
+        following = None
+        if not is_plain:
+            self._ready.hold()
+        else:
+            with self._ready.lock:
+                if self._may_begin() and (batch := self._ready.next()):
+                    following = self._note_begin(batch)
+        self._inbox.add(partial(self._note_end, running, ended, is_plain=is_plain, is_free=following is None))
+        if following is None or self._unsettled_since is None or len(self._ready) < self._low:
+            self._inbox.ring()
+        return following
+
+    def _may_begin(self) -> bool:
+        """In a slot: whether nothing is against the next batch; what is, `_next_batch` tells the coordinator."""
+        session, lease = self.session, self._shard.lease
+        if self._saves.is_closed or self._ending.is_interrupted or session.requests or session.stop_request:
+            return False
+        return lease.trust_left() > 0 and self._budget.against_next(self._settings.timing) is None
 
     def _give_back(self, deliveries: Sequence[Delivery]) -> None:
         super()._give_back(deliveries)
@@ -203,8 +260,11 @@ class ConcurrentVisit(ShardVisit):
             self._unsettled_since = self._settings.clock.monotonic()
         return ended
 
-    def _note_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
+    def _note_end(
+        self, running: RunningBatch, ended: Ended | BaseException, *, is_plain: bool, is_free: bool
+    ) -> None:
         self._running.remove(running)
+        self._slots_in_use -= is_free
         if self._saves.is_closed:
             return
         if isinstance(ended, BaseException):
@@ -220,8 +280,7 @@ class ConcurrentVisit(ShardVisit):
             self._settings.timing.observe(took, self._settings.clock.time())
         self._shard.note_batch(took, running.waited, ended.computed)
         if self._shard.runs is not None:
-            began = self._shard.now() - (self._settings.clock.monotonic() - ended.began_at)
-            self._shard.runs.note(began, took, running.deliveries)
+            self._shard.runs.note(self._claim.ahead + ended.began_at, took, running.deliveries)
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)
@@ -231,6 +290,8 @@ class ConcurrentVisit(ShardVisit):
         self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
         if self._unsettled_since is None:
             self._unsettled_since = ended.ended_at
+        if not is_plain:
+            self._ready.release()
 
     def _note_slot_exit(self, running: RunningBatch, error: BaseException, ids: Sequence[str]) -> None:
         if running.cancelled:
@@ -272,7 +333,7 @@ class ConcurrentVisit(ShardVisit):
     def _look_soon(self) -> None:
         self._is_rung = False
         # A slot that becomes free brings a claim with it: its batch is settled.
-        if len(self._running) < self._concurrency:
+        if self._slots_in_use < self._concurrency:
             self._look_at = min(self._look_at, self._looked_at + SOONEST_LOOK)
 
     def _room(self) -> ClaimLimits:
@@ -292,8 +353,8 @@ class ConcurrentVisit(ShardVisit):
 
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
         """In the slot: whether others wait for a job to make way, in this shard if slots are full, or in others."""
-        is_full = len(self._running) >= self._concurrency
-        return (is_full and self._others_wait(other_due)) or self._budget.turn_over()
+        is_full = self._slots_in_use >= self._concurrency
+        return (is_full and (bool(self._ready) or self._others_wait(other_due))) or self._budget.turn_over()
 
     def _break_off(self, claim: Claim, error: BaseException) -> None:
         """Wait for all that can end, and drop what comes of it: the process may take the shard again only then.
@@ -304,6 +365,7 @@ class ConcurrentVisit(ShardVisit):
         self._has_lost_loop = isinstance(error, LoopEnded)
         if isinstance(error, LeaseLost):
             self._shard.lease.lose()
+        self._ready.take_back(claim.left)
         claim.left.clear()
         self._running.withdraw()
         self._ending.cut_short += self._running.ids()

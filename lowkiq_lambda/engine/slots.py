@@ -22,10 +22,6 @@ class Ended(msgspec.Struct, frozen=True):
     computed: float | None = None
 
 
-OnEnd: TypeAlias = Callable[[Ended | BaseException], object]
-"""Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library."""
-
-
 class NoSlot(RuntimeError):
     """The system has no further thread."""
 
@@ -49,12 +45,20 @@ class SlotCall(Protocol):
 class SlotBatch(BatchContext, Protocol):
     """A batch of a slot, as the context of its handler, and as it is known to who may withdraw it."""
 
+    deliveries: Sequence[Delivery]
     call: SlotCall | None
     """Set before anything of the batch may run."""
 
     def begin(self) -> bool:
         """In the slot, before all else: whether to perform it. False if it was withdrawn."""
         ...
+
+
+OnEnd: TypeAlias = Callable[[SlotBatch, Ended | BaseException], SlotBatch | None]
+"""Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library.
+
+Returns the batch that is to follow in the slot; None: the slot is free.
+"""
 
 
 class Slots(Protocol):
@@ -64,6 +68,9 @@ class Slots(Protocol):
         """Raises RuntimeError if the thread that calls would wait for itself."""
         ...
 
-    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
-        """Perform the batch with these context variables. Raises NoSlot before any part of the batch runs."""
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
+        """Perform each in a slot of its own, with a copy of these context variables, and then what follows it there.
+
+        Raises NoSlot before any part of a batch runs that has no `call` then: neither it nor those behind it begin.
+        """
         ...

@@ -4,14 +4,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from functools import partial
 from queue import SimpleQueue
 from time import thread_time
 from typing import TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.engine.perform import Performer
-from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch
-from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.engine.perform import BatchResult, Performer
+from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch, SlotCall
 
 _Calls: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
 """None: the thread that takes it ends."""
@@ -76,7 +76,7 @@ class ThreadCall:
 
 
 class ThreadSlots:
-    """A thread for each batch that runs."""
+    """A thread for each slot."""
 
     def __init__(self, performer: Performer, clock: Clock, threads: SlotThreads) -> None:
         self._performer = performer
@@ -86,18 +86,38 @@ class ThreadSlots:
     def check(self) -> None:
         """Nothing stands against it."""
 
-    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
-        """Perform the batch in a thread."""
-        context.call = ThreadCall()
-        self._threads.start(lambda: variables.run(self._perform, deliveries, context, on_end))
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
+        """Perform each in a thread."""
+        for batch in batches:
+            batch.call = self._new_call()
+            try:
+                self._threads.start(partial(self._work, batch, variables, on_end))
+            except NoSlot:
+                batch.call = None
+                raise
 
-    def _perform(self, deliveries: Sequence[Delivery], context: SlotBatch, on_end: OnEnd) -> None:
-        if not context.begin():
-            return
-        began_at, computing = self._clock.monotonic(), thread_time()
+    def _new_call(self) -> SlotCall:
+        return ThreadCall()
+
+    def _work(self, batch: SlotBatch, variables: Context, on_end: OnEnd) -> None:
+        """In the thread: the batch, and those that follow it."""
+        following = variables.copy().run(self._perform, batch, on_end)
+        while following is not None:
+            following.call = self._new_call()
+            following = variables.copy().run(self._perform, following, on_end)
+
+    def _perform(self, batch: SlotBatch, on_end: OnEnd) -> SlotBatch | None:
+        if not batch.begin():
+            return None
+        began_at = self._clock.monotonic()
         try:
-            result = self._performer.run(deliveries, context)
+            result, computed = self._run(batch)
         except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
-            on_end(error)
-        else:
-            on_end(Ended(result, began_at, self._clock.monotonic(), thread_time() - computing))
+            return on_end(batch, error)
+        return on_end(batch, Ended(result, began_at, self._clock.monotonic(), computed))
+
+    def _run(self, batch: SlotBatch) -> tuple[BatchResult, float | None]:
+        """What came of the batch, and for how many seconds a processor worked for it, if that can be told."""
+        computing = thread_time()
+        result = self._performer.run(batch.deliveries, batch)
+        return result, thread_time() - computing
