@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Generator
 from types import coroutine
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from lowkiq_lambda.base.error_text import loggable
 
@@ -12,7 +12,9 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-CANNOT_WAIT: Final = "A process that a coroutine forked cannot wait: the event loop is that of its parent."
+CANNOT_WAIT: Final = RuntimeError(
+    "A process that a coroutine forked cannot wait: the event loop is that of its parent."
+)
 
 
 class _Process:
@@ -55,12 +57,12 @@ def awaited_in_parent_alone(awaited: Awaitable[Result]) -> Generator[Any, Any, R
     ends at the next step.
     """
     pid, steps = os.getpid(), awaited.__await__()
-    step, value = cast("Callable[[Any], Any]", steps.send), None
+    step: Callable[[Any], Any] = steps.send
+    value = None
     try:
         while True:
             yielded = step(value)
-            if os.getpid() != pid:
-                raise RuntimeError(CANNOT_WAIT)
+            end_child_of(pid, CANNOT_WAIT)
             try:
                 value, step = (yield yielded), steps.send
             except BaseException as error:  # noqa: BLE001 - raised at the place of the awaited coroutine

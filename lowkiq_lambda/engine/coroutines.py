@@ -21,7 +21,8 @@ async def call(
     performer: Performer, middlewares: Sequence[ServerMiddleware], batch: Batch
 ) -> tuple[BaseException | None, BaseException | None]:
     """Await the handler within the server middlewares, coroutine functions all; the arguments of `Performer.end`."""
-    within, error = HandlerCall(), None
+    within = HandlerCall()
+    error: BaseException | None = None
     try:
         if middlewares:
             dispose(await awaited_in_parent_alone(compose(middlewares, within.run)(performer.worker(), batch)))
@@ -29,9 +30,9 @@ async def call(
         else:
             await call_handler(performer.worker(), batch)
     except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
-        error = told(raised)
-        if is_failure(performer.worker, error):
-            log_failure("a batch failed", performer.worker, list(batch), error)
+        outcome = error = told(raised)
+        if is_failure(performer.worker, outcome):
+            log_failure("a batch failed", performer.worker, list(batch), outcome)
     return error, within.exited
 
 

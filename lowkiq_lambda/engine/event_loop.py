@@ -126,9 +126,7 @@ class LoopCall:
         self.is_cancelled = False
         """Whether `cancel` was called: a loop that was blocked since hears of it only when it has begun the task."""
 
-    def start(
-        self, call: Coroutine[Any, Any, object], variables: Context, on_done: Callable[[Task], object]
-    ) -> None:
+    def start(self, call: Coroutine[Any, Any, object], variables: Context, on_done: Callable[[Task], object]) -> None:
         """On the loop: run it with these context variables; `on_done` is called when it has ended."""
         self._task = self.loop.create_task(call, context=variables)
         self._task.add_done_callback(on_done)

@@ -112,7 +112,7 @@ class RunningBatch:
 
 
 class RunningBatches:
-    """Those of a visit. Slots add what they begin; its coordinator removes them. Other threads may ask for their ids."""
+    """Those of a visit. Slots add what they begin, and its coordinator removes it; any thread may ask for the ids."""
 
     def __init__(self) -> None:
         self._batches: set[RunningBatch] = set()
@@ -153,7 +153,9 @@ class RunningBatches:
 
     def fault(self) -> str | None:
         """Why one of them may never end, or None."""
-        return next((fault for running in list(self._batches) if running.call and (fault := running.call.fault())), None)
+        return next(
+            (fault for running in list(self._batches) if running.call and (fault := running.call.fault())), None
+        )
 
     def have_ended(self) -> bool:
         """Whether none is left that may come to its end."""

@@ -210,25 +210,28 @@ class ConcurrentVisit(ShardVisit):
 
     def _end_in_slot(self, running: RunningBatch, ended: Ended | BaseException) -> RunningBatch | None:
         """In the slot: tell the coordinator what came of a batch; the next one, if nothing is against it."""
-        is_plain = isinstance(ended, Ended) and ended.result.exit is None and running.broken is None
         following = None
-        if not is_plain:
-            self._ready.hold()
-        else:
-            with self._ready.lock:
-                if self._may_begin() and (batch := self._ready.next()):
-                    following = self._note_begin(batch)
-        self._inbox.add(partial(self._note_end, running, ended, is_plain=is_plain, is_free=following is None))
+        try:
+            if isinstance(ended, Ended) and ended.result.exit is None and running.broken is None:
+                following = self._begin_ready()
+            else:
+                self._ready.hold()
+        except BaseException as error:  # noqa: BLE001 - raised by the coordinator
+            ended = error
+        self._inbox.add(partial(self._note_end, running, ended, is_free=following is None))
         if following is None or self._unsettled_since is None or len(self._ready) < self._low:
             self._inbox.ring()
         return following
 
-    def _may_begin(self) -> bool:
-        """In a slot: whether nothing is against the next batch; what is, `_next_batch` tells the coordinator."""
-        session, lease = self.session, self._shard.lease
-        if self._saves.is_closed or self._ending.is_interrupted or session.requests or session.stop_request:
-            return False
-        return lease.trust_left() > 0 and self._budget.against_next(self._settings.timing) is None
+    def _begin_ready(self) -> RunningBatch | None:
+        """In a slot: begin the next batch, if nothing is against it; what is, `_next_batch` tells the coordinator."""
+        session, budget, timing = self.session, self._budget, self._settings.timing
+        with self._ready.lock:
+            if self._saves.is_closed or self._ending.is_interrupted or session.requests or session.stop_request:
+                return None
+            if self._shard.lease.trust_left() <= 0 or budget.against_next(timing) or not (batch := self._ready.next()):
+                return None
+            return self._note_begin(batch)
 
     def _give_back(self, deliveries: Sequence[Delivery]) -> None:
         super()._give_back(deliveries)
@@ -260,9 +263,7 @@ class ConcurrentVisit(ShardVisit):
             self._unsettled_since = self._settings.clock.monotonic()
         return ended
 
-    def _note_end(
-        self, running: RunningBatch, ended: Ended | BaseException, *, is_plain: bool, is_free: bool
-    ) -> None:
+    def _note_end(self, running: RunningBatch, ended: Ended | BaseException, *, is_free: bool) -> None:
         self._running.remove(running)
         self._slots_in_use -= is_free
         if self._saves.is_closed:
@@ -284,14 +285,13 @@ class ConcurrentVisit(ShardVisit):
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)
+            self._ready.release()
         if running.cancelled in {"others", "request"}:
             # A cancellation for the sake of others, or by an operator, is not evidence against the id.
             result.exited_ids = ()
         self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
         if self._unsettled_since is None:
             self._unsettled_since = ended.ended_at
-        if not is_plain:
-            self._ready.release()
 
     def _note_slot_exit(self, running: RunningBatch, error: BaseException, ids: Sequence[str]) -> None:
         if running.cancelled:

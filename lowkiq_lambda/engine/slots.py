@@ -6,8 +6,8 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.engine.perform import BatchContext, BatchResult
-from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.engine.perform import BatchResult
+from lowkiq_lambda.engine.running import RunningBatch
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -42,19 +42,7 @@ class SlotCall(Protocol):
         ...
 
 
-class SlotBatch(BatchContext, Protocol):
-    """A batch of a slot, as the context of its handler, and as it is known to who may withdraw it."""
-
-    deliveries: Sequence[Delivery]
-    call: SlotCall | None
-    """Set before anything of the batch may run."""
-
-    def begin(self) -> bool:
-        """In the slot, before all else: whether to perform it. False if it was withdrawn."""
-        ...
-
-
-OnEnd: TypeAlias = Callable[[SlotBatch, Ended | BaseException], SlotBatch | None]
+OnEnd: TypeAlias = Callable[[RunningBatch, Ended | BaseException], RunningBatch | None]
 """Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library.
 
 Returns the batch that is to follow in the slot; None: the slot is free.
@@ -68,7 +56,7 @@ class Slots(Protocol):
         """Raises RuntimeError if the thread that calls would wait for itself."""
         ...
 
-    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
+    def begin(self, batches: Sequence[RunningBatch], variables: Context, on_end: OnEnd) -> None:
         """Perform each in a slot of its own, with a copy of these context variables, and then what follows it there.
 
         Raises NoSlot before any part of a batch runs that has no `call` then: neither it nor those behind it begin.
