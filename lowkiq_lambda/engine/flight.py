@@ -21,8 +21,6 @@ Move: TypeAlias = Literal["begin", "more", "part", "wait", "end"]
 FIRST_LOOK: Final = 0.1
 LONGEST_LOOK: Final = 1.0
 """Seconds between two looks for more while a slot is free: from the first, doubled up to the longest."""
-CALL: Final = 0.005
-"""Seconds that a call of Redis takes, about, and what comes before and behind it."""
 TURN_BATCHES: Final = 20
 LONGEST_TURN: Final = 5.0
 """A turn lasts so many times as long as a batch, but not longer than so many seconds: slots have to fill up first."""
@@ -59,12 +57,13 @@ def next_move(standing: Standing, now: float, settle_interval: float) -> tuple[M
     return "wait", min(settle_at, look_at)
 
 
-def low_mark(mean: float | None, concurrency: int, spare: int) -> int:
-    """With fewer batches waiting than that, more is to be claimed: they begin while Redis is asked.
+def low_mark(took: float, mean: float | None, concurrency: int, spare: int) -> int:
+    """With fewer batches waiting than that, it is time for more: they begin while Redis is asked.
 
-    `mean`: seconds that a batch takes. `spare`: how many wait, at most.
+    `took`: seconds of the last claim; `mean`: those of a batch. `spare`: how many batches wait, at most.
     """
-    end_meanwhile = math.ceil(concurrency * CALL / mean) if mean else concurrency
+    # As long as the claim itself take what leads to it, and what comes of it.
+    end_meanwhile = math.ceil(2 * took * concurrency / mean) if mean else concurrency
     return min(end_meanwhile, spare // 2)
 
 

@@ -40,9 +40,8 @@ class Inbox:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a ring, at most `seconds`; whether there is a call. An interruption (Ctrl-C) loses no call."""
-        if not self._calls:
-            with suppress(Empty):
-                self._bell.get(timeout=seconds)
+        with suppress(Empty):
+            self._bell.get(timeout=0.0 if self._calls else seconds)
         # Before it looks: what comes from now on rings again.
         self._has_rung = False
         return bool(self._calls)

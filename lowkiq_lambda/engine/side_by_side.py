@@ -71,8 +71,8 @@ class ConcurrentVisit(ShardVisit):
         self._running = RunningBatches()
         self._flight = Flight()
         self._ready = ReadyBatches()
-        self._slots_in_use = 0
-        self._low = 0
+        self._slots_in_use, self._low = 0, 0
+        self._claim_took = 0.0
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
         self._began_at = settings.clock.monotonic()
         self._cancel_watch = CancelWatch(budget, self._shard.trust_left, settings.clock, settings.shutdown_timeout)
@@ -153,7 +153,7 @@ class ConcurrentVisit(ShardVisit):
         spare = settings.ids_in(settings.settle_interval) // settings.worker.batch_size - self._concurrency
         may_claim = self._may_claim and self._ending.reason is None
         # Before it is looked how many are ready: a slot that takes one from now on rings.
-        self._low = low_mark(settings.timing.mean, self._concurrency, spare) if may_claim else 0
+        self._low = low_mark(self._claim_took, settings.timing.mean, self._concurrency, spare) if may_claim else 0
         return Standing(
             waiting=len(claim.left) + len(self._ready),
             running=self._slots_in_use,
@@ -305,6 +305,8 @@ class ConcurrentVisit(ShardVisit):
     def _interrupt(self, error: KeyboardInterrupt) -> None:
         self._ending.exit = error
         self._ending.reason = self._ending.reason or "exited"
+        # What a slot begins just now is cancelled, too.
+        self._ready.take_back(self._claim.left)
         self._running.cancel("others")
 
     def _settle_beside(self, claim: Claim, move: Literal["more", "part"]) -> None:
@@ -318,6 +320,7 @@ class ConcurrentVisit(ShardVisit):
         limits = self._room()
         self._looked_at = self._settings.clock.monotonic()
         more = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
+        self._claim_took = self._settings.clock.monotonic() - self._looked_at
         self._unsettled_since = None
         if more:
             self._empty_looks, self._look_at = 0, 0.0

@@ -268,12 +268,18 @@ def test_p1_no_more_threads_means_fewer_at_once(
     def refuse(thread: threading.Thread) -> None:
         if thread.name.startswith("lowkiq-slot"):
             if len(slots) == 2:
+                refused.set()
                 raise RuntimeError("can't start new thread")
             slots.append(thread.name)
         start(thread)
 
+    def stay(batch: Batch) -> None:
+        gather(batch)
+        wait_for(refused)
+
+    gather, refused = Gathering(2), threading.Event()
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    crowd = Crowd(Gathering(2))
+    crowd = Crowd(stay)
     declare_threads(app, queue_name, crowd).push_many(jobs_of("abcdefgh"))
     with caplog.at_level(logging.WARNING):
         counts = app.drain()
