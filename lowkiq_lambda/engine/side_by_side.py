@@ -141,8 +141,7 @@ class ConcurrentVisit(ShardVisit):
                 self._give_back([*chain.from_iterable(claim.left)])
                 claim.left.clear()
                 continue
-            if not (self._shard.has_expiries or self.admission):
-                self._ready.offer(claim.left)
+            self._offer(claim)
             if move == "wait":
                 self._wait(until - clock.monotonic())
             else:
@@ -179,6 +178,7 @@ class ConcurrentVisit(ShardVisit):
             if not (batch := super()._next_batch(claim)):
                 break
             batches.append(batch)
+        self._offer(claim)
         # Before they begin: whatever comes between, they are waited for, or withdrawn.
         begun = [self._note_begin(one) for one in batches]
         self._slots_in_use += len(begun)
@@ -187,6 +187,11 @@ class ConcurrentVisit(ShardVisit):
         except NoSlot as error:
             self._make_do(claim, [running for running in begun if running.call is None], error)
         self._budget.note_batch()
+
+    def _offer(self, claim: Claim) -> None:
+        """Slots may begin what waits, unless each has to be asked about first."""
+        if not (self._shard.has_expiries or self.admission):
+            self._ready.offer(claim.left)
 
     def _note_begin(self, batch: Sequence[Delivery]) -> RunningBatch:
         begun_at = self._settings.clock.monotonic()

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.engine.budget import MAX_IDS, BatchTiming
-from lowkiq_lambda.engine.flight import FIRST_LOOK, LONGEST_LOOK, Move, Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.flight import (
+    FIRST_LOOK,
+    LONGEST_LOOK,
+    Move,
+    Standing,
+    low_mark,
+    next_look,
+    next_move,
+    turn_of,
+)
 
 ACK = 0.5
 IDLE = Standing(waiting=0, running=0, concurrency=4, unsettled_since=None, look_at=0.0, may_claim=True)
@@ -21,6 +30,10 @@ IDLE = Standing(waiting=0, running=0, concurrency=4, unsettled_since=None, look_
         ({"waiting": 1}, "begin", 10.0),
         ({"waiting": 9, "running": 3, "unsettled_since": 0.0}, "begin", 10.0),
         ({"waiting": 9, "running": 4}, "wait", math.inf),
+        ({"waiting": 9, "running": 4, "low": 9}, "wait", math.inf),
+        ({"waiting": 8, "running": 4, "low": 9}, "more", 10.0),
+        ({"waiting": 8, "running": 4, "low": 9, "look_at": 10.4}, "wait", 10.4),
+        ({"waiting": 8, "running": 4, "low": 9, "may_claim": False}, "wait", math.inf),
         ({"waiting": 9, "running": 4, "unsettled_since": 9.8}, "wait", 10.3),
         ({"waiting": 9, "running": 4, "unsettled_since": 9.5}, "more", 10.0),
         ({"running": 3, "unsettled_since": 9.9}, "more", 10.0),
@@ -96,6 +109,15 @@ def test_spare_ids_last_for_one_interval(mean: float | None, batch_size: int, co
     timing = BatchTiming(mean, 0.0)
 
     assert expected == timing.beside(batch_size, 0.05, concurrency)
+
+
+@pytest.mark.parametrize(
+    ("took", "mean", "spare", "low"),
+    [(0.0, 0.05, 50, 0), (0.002, 0.05, 50, 4), (0.002, 0.005, 900, 40), (0.05, 0.05, 50, 25), (0.002, None, 0, 0)],
+)
+def test_more_is_claimed_while_the_last_begin(took: float, mean: float | None, spare: int, low: int) -> None:
+    """As many as end during two claims, but never so many that a claim brings less than half."""
+    assert low == low_mark(took, mean, 50, spare)
 
 
 @pytest.mark.parametrize(("mean", "seconds"), [(None, 0.0), (0.0, 0.0), (0.05, 1.0), (3.0, 5.0)])
