@@ -16,8 +16,7 @@ from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.coroutines import NOT_AWAITED, HandlerCall, call, dispose, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, Performer
-from lowkiq_lambda.engine.running import RunningBatch
-from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch
 from lowkiq_lambda.engine.thread_slots import SlotThreads, ThreadSlots
 from lowkiq_lambda.settings.protocols import ServerMiddleware, around_coroutines, compose, is_awaited
 
@@ -43,7 +42,7 @@ class LoopSlots:
         """Raises RuntimeError if the thread that calls would wait for itself, and for a loop that cannot run."""
         self._loop.check()
 
-    def begin(self, batches: Sequence[RunningBatch], variables: Context, on_end: OnEnd) -> None:
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
         """Perform each on the loop, which is woken once for all of them."""
         loop = self._loop.get()
         middlewares = [around_coroutines(middleware) for middleware in self._middlewares]
@@ -77,7 +76,7 @@ class _LoopTasks(msgspec.Struct, frozen=True, eq=False):
     may_run_at_once: bool
     """Whether a task may make its first steps while it is made, as the factory of the loop's tasks decides."""
 
-    def begin(self, following: RunningBatch) -> None:
+    def begin(self, following: SlotBatch) -> None:
         """On the loop: begin the task of a batch that follows another one."""
         task = _BatchTask(self, following)
         if self.may_run_at_once:
@@ -90,7 +89,7 @@ class _LoopTasks(msgspec.Struct, frozen=True, eq=False):
 class _BatchTask(LoopCall):
     """One batch in a slot on the loop. Its task begins that of the batch that follows it."""
 
-    def __init__(self, tasks: _LoopTasks, batch: RunningBatch) -> None:
+    def __init__(self, tasks: _LoopTasks, batch: SlotBatch) -> None:
         super().__init__(tasks.loop)
         self._tasks = tasks
         self._batch = batch
@@ -160,7 +159,7 @@ class _ThreadsAroundLoop(ThreadSlots):
         self._loop = loop
         self._plain, self._rest = middlewares
 
-    def _run(self, batch: RunningBatch) -> tuple[BatchResult, float | None]:
+    def _run(self, batch: SlotBatch) -> tuple[BatchResult, float | None]:
         batch.call = call = _CallInThread(self._loop)
         # A cancellation that came before is of another call.
         call.is_cancelled = batch.cancelled is not None

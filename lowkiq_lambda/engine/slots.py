@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.engine.perform import BatchResult
-from lowkiq_lambda.engine.running import RunningBatch
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.running import RunningBatch
+
+SlotBatch: TypeAlias = "RunningBatch"
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -42,7 +46,7 @@ class SlotCall(Protocol):
         ...
 
 
-OnEnd: TypeAlias = Callable[[RunningBatch, Ended | BaseException], RunningBatch | None]
+OnEnd: TypeAlias = "Callable[[SlotBatch, Ended | BaseException], SlotBatch | None]"
 """Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library.
 
 Returns the batch that is to follow in the slot; None: the slot is free.
@@ -56,7 +60,7 @@ class Slots(Protocol):
         """Raises RuntimeError if the thread that calls would wait for itself."""
         ...
 
-    def begin(self, batches: Sequence[RunningBatch], variables: Context, on_end: OnEnd) -> None:
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
         """Perform each in a slot of its own, with a copy of these context variables, and then what follows it there.
 
         Raises NoSlot before any part of a batch runs that has no `call` then: neither it nor those behind it begin.

@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.perform import BatchResult, Performer
-from lowkiq_lambda.engine.running import RunningBatch
-from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotCall
+from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch, SlotCall
 
 _Calls: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
 """None: the thread that takes it ends."""
@@ -87,7 +86,7 @@ class ThreadSlots:
     def check(self) -> None:
         """Nothing stands against it."""
 
-    def begin(self, batches: Sequence[RunningBatch], variables: Context, on_end: OnEnd) -> None:
+    def begin(self, batches: Sequence[SlotBatch], variables: Context, on_end: OnEnd) -> None:
         """Perform each in a thread."""
         for batch in batches:
             batch.call = self._new_call()
@@ -100,14 +99,14 @@ class ThreadSlots:
     def _new_call(self) -> SlotCall:
         return ThreadCall()
 
-    def _work(self, batch: RunningBatch, variables: Context, on_end: OnEnd) -> None:
+    def _work(self, batch: SlotBatch, variables: Context, on_end: OnEnd) -> None:
         """In the thread: the batch, and those that follow it."""
         following = variables.copy().run(self._perform, batch, on_end)
         while following is not None:
             following.call = self._new_call()
             following = variables.copy().run(self._perform, following, on_end)
 
-    def _perform(self, batch: RunningBatch, on_end: OnEnd) -> RunningBatch | None:
+    def _perform(self, batch: SlotBatch, on_end: OnEnd) -> SlotBatch | None:
         if not batch.begin():
             return None
         began_at = self._clock.monotonic()
@@ -117,7 +116,7 @@ class ThreadSlots:
             return on_end(batch, error)
         return on_end(batch, Ended(result, began_at, self._clock.monotonic(), computed))
 
-    def _run(self, batch: RunningBatch) -> tuple[BatchResult, float | None]:
+    def _run(self, batch: SlotBatch) -> tuple[BatchResult, float | None]:
         """What came of the batch, and for how many seconds a processor worked for it, if that can be told."""
         computing = thread_time()
         result = self._performer.run(batch.deliveries, batch)
