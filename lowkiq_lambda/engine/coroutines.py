@@ -21,7 +21,7 @@ async def call(
     performer: Performer, middlewares: Sequence[ServerMiddleware], batch: Batch
 ) -> tuple[BaseException | None, BaseException | None]:
     """Await the handler within the server middlewares, coroutine functions all; the arguments of `Performer.end`."""
-    within = HandlerCall()
+    within = AwaitedCall()
     error: BaseException | None = None
     try:
         if middlewares:
@@ -36,7 +36,7 @@ async def call(
     return error, within.exited
 
 
-class HandlerCall:
+class AwaitedCall:
     """The call of a handler within the server middlewares, which may make it, leave it, or make it again."""
 
     def __init__(self) -> None:

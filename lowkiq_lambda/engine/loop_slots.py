@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import HandlerError
 from lowkiq_lambda.base.forks import awaited_in_parent_alone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.engine.coroutines import NOT_AWAITED, HandlerCall, call, dispose, told
+from lowkiq_lambda.engine.coroutines import NOT_AWAITED, AwaitedCall, call, dispose, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, Performer
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch
@@ -192,7 +192,7 @@ class _Awaited:
 
     def __init__(self, call: _CallInThread, middlewares: Sequence[ServerMiddleware], worker: Worker) -> None:
         self._call = call
-        self._handler = HandlerCall()
+        self._handler = AwaitedCall()
         self._handle = compose(middlewares, self._handler.run)
         self._worker = worker
 
