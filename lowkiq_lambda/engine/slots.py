@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.engine.perform import BatchResult
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.engine.running import RunningBatch
-
-SlotBatch: TypeAlias = "RunningBatch"
+from lowkiq_lambda.engine.perform import BatchContext, BatchResult
+from lowkiq_lambda.jobs.job import Delivery
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -46,7 +42,24 @@ class SlotCall(Protocol):
         ...
 
 
-OnEnd: TypeAlias = "Callable[[SlotBatch, Ended | BaseException], SlotBatch | None]"
+class SlotBatch(BatchContext, Protocol):
+    """A batch of a slot, as the context of its handler, and as it is known to who may withdraw it."""
+
+    deliveries: Sequence[Delivery]
+    call: SlotCall | None
+    """Set before anything of the batch may run."""
+
+    @property
+    def cancelled(self) -> object:
+        """Why it is cancelled, or None."""
+        ...
+
+    def begin(self) -> bool:
+        """In the slot, before all else: whether to perform it. False if it was withdrawn."""
+        ...
+
+
+OnEnd: TypeAlias = Callable[[Any, Ended | BaseException], SlotBatch | None]
 """Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library.
 
 Returns the batch that is to follow in the slot; None: the slot is free.

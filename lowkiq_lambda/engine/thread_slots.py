@@ -106,7 +106,7 @@ class ThreadSlots:
             following.call = self._new_call()
             following = variables.copy().run(self._perform, following, on_end)
 
-    def _perform(self, batch: SlotBatch, on_end: OnEnd) -> "SlotBatch | None":
+    def _perform(self, batch: SlotBatch, on_end: OnEnd) -> SlotBatch | None:
         if not batch.begin():
             return None
         began_at = self._clock.monotonic()
