@@ -162,12 +162,15 @@ def test_p2_what_waits_for_a_slot_is_returned_as_it_was(
     result = visit(app, worker, Budget(clock, 10.0, stopping=stop.is_set))
 
     assert (cause, [*"ab"], [6, 6]) == (result.reason, sorted(crowd.begun), waiting)
-    assert {"done": 2, "returned": 6} == result.counts
+    # Without a lease coroutines are cancelled, so that what runs may be returned, too.
+    done = {0, 1, 2} if cause == "lease lost" else {2}
+    assert (8, 8 - result.counts["done"]) == (result.counts.total(), result.counts["returned"])
+    assert result.counts["done"] in done
     assert [-1.0] * 6 == [job and job.retry_count for job in (look(app, worker, one) for one in "cdefgh")]
     crowd.then = None
     outlive(app, clock, worker)
     app.drain()
-    assert [*"cdefgh"] == sorted(crowd.begun[2:])
+    assert (8 - result.counts["done"], {*"cdefgh"}) == (len(crowd.begun[2:]), {*crowd.begun[2:]} - {*"ab"})
     assert {} == left_behind(app, worker)
 
 
