@@ -310,7 +310,7 @@ class ConcurrentVisit(ShardVisit):
     def _interrupt(self, error: KeyboardInterrupt) -> None:
         self._ending.exit = error
         self._ending.reason = self._ending.reason or "exited"
-        # What a slot begins just now is cancelled, too.
+        # A batch that a slot begins just now is cancelled, too.
         self._ready.take_back(self._claim.left)
         self._running.cancel("others")
 
