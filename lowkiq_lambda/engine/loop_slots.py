@@ -120,7 +120,7 @@ class _BatchTask(LoopCall):
                         # Thrown into coroutines that await each other it closes the inner ones, and comes out of the
                         # outermost alone.
                         outcome = raised, raised
-                    performer.end(batch, result, *outcome)
+                    result = performer.end(batch, result, *outcome)
             ended = Ended(result, began_at, tasks.now())
         except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
             ended = error

@@ -189,8 +189,8 @@ class ConcurrentVisit(ShardVisit):
         self._budget.note_batch()
 
     def _offer(self, claim: Claim) -> None:
-        """Slots may begin what waits, unless each has to be asked about first."""
-        if not (self._shard.has_expiries or self.admission):
+        """Slots may begin what waits, unless each has to be asked about first, or the order in which they begin."""
+        if not (self._shard.has_expiries or self.admission or self._shard.outage):
             self._ready.offer(claim.left)
 
     def _note_begin(self, batch: Sequence[Delivery]) -> RunningBatch:
@@ -217,7 +217,7 @@ class ConcurrentVisit(ShardVisit):
         """In the slot: tell the coordinator what came of a batch; the next one, if nothing is against it."""
         following = None
         try:
-            if isinstance(ended, Ended) and ended.result.exit is None and running.broken is None:
+            if isinstance(ended, Ended) and not ended.is_bad and running.broken is None:
                 following = self._begin_ready()
             else:
                 self._ready.hold()
@@ -290,11 +290,15 @@ class ConcurrentVisit(ShardVisit):
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)
-            self._ready.release()
         if running.cancelled in {"others", "request"}:
             # A cancellation for the sake of others, or by an operator, is not evidence against the id.
             result.exited_ids = ()
+        if result.error is not None:
+            # The ids of an outage are tried before what waits.
+            self._ready.take_back(self._claim.left)
         self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
+        if ended.is_bad:
+            self._ready.release()
         if self._unsettled_since is None:
             self._unsettled_since = ended.ended_at
 

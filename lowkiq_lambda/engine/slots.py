@@ -21,6 +21,11 @@ class Ended(msgspec.Struct, frozen=True):
     ended_at: float
     computed: float | None = None
 
+    @property
+    def is_bad(self) -> bool:
+        """Whether others are to begin once it is looked at: an exit, or an error of which no id is known."""
+        return self.result.exit is not None or self.result.error is not None
+
 
 class NoSlot(RuntimeError):
     """The system has no further thread."""
