@@ -1,8 +1,10 @@
 """The drift guard, before a deploy: data in Redis that the new code could not reach. Writes nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec.structs import asdict
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
