@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMismatch
