@@ -23,7 +23,7 @@ from lowkiq_lambda.base.errors import (
 )
 from lowkiq_lambda.store.server.connection import Client, connect, is_cluster
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
-from lowkiq_lambda.store.server.pool import has_to_reopen, is_open
+from lowkiq_lambda.store.server.pool import has_to_reopen, is_open, take_connection
 from tests.kit.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
 from tests.kit.waiting import eventually
 
@@ -63,6 +63,20 @@ def test_plain_server_is_reached(server: Server, queue_name: str) -> None:
 
     assert not is_cluster(client)
     assert client.get(queue_name) == "день".encode()
+
+
+def test_a_whole_client_that_another_thread_has_made_as_well_closes_nothing(server: Server) -> None:
+    """Threads that call its methods first may each make one, as Python 3.12 locks nothing: all but one are dropped."""
+    client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=0.1)
+    connection = take_connection(client.connection_pool)  # type: ignore[union-attr]  # a client of one server
+    connection.send_command("CLIENT", "ID")
+    number = connection.read_response()
+    assert client.ping()
+
+    del client._whole  # type: ignore[union-attr]  # noqa: SLF001 - as the thread that comes last does with the first's
+
+    connection.send_command("CLIENT", "ID")
+    assert number == connection.read_response()
 
 
 def test_the_client_of_one_server_is_its_pool_and_all_of_redis_pys(server: Server, queue_name: str) -> None:

@@ -50,7 +50,8 @@ class PooledClient:
     def _whole(self) -> "Redis":
         from redis.client import Redis  # noqa: PLC0415 - as said above
 
-        return Redis.from_pool(self.connection_pool)
+        # The pool is not the client's to close: two threads may make one each, and drop the first.
+        return Redis(connection_pool=self.connection_pool)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of redis-py's client
         return getattr(self._whole, name)
