@@ -67,13 +67,14 @@ def test_plain_server_is_reached(server: Server, queue_name: str) -> None:
 
 def test_a_whole_client_that_another_thread_has_made_as_well_closes_nothing(server: Server) -> None:
     """Threads that call its methods first may each make one, as Python 3.12 locks nothing: all but one are dropped."""
-    client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=0.1)
-    connection = take_connection(client.connection_pool)  # type: ignore[union-attr]  # a client of one server
+    client = single_of(server.url)
+    connection = take_connection(client.connection_pool)
     connection.send_command("CLIENT", "ID")
     number = connection.read_response()
     assert client.ping()
 
-    del client._whole  # type: ignore[union-attr]  # noqa: SLF001 - as the thread that comes last does with the first's
+    # As the thread that comes last does with the first's.
+    del vars(client)["_whole"]
 
     connection.send_command("CLIENT", "ID")
     assert number == connection.read_response()
