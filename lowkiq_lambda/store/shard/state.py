@@ -21,7 +21,7 @@ MISJUDGED: Final = 1.0
 """Seconds that a lease may seem to last beyond its TTL; in held.lua, too."""
 _SCRIPT: Final = "shard_state"
 _WORK: Final = "work"
-"""The word for which the script tells nothing of a shard without jobs."""
+"""The word for which the script leaves shards without jobs out."""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
