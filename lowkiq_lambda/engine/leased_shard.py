@@ -201,6 +201,10 @@ class LeasedShard:
         """No batch of the claim begins any more; the ids that have an outcome now."""
         return () if self.outage is None else self.outage.end_trials(claim.left)
 
+    def hand_over(self) -> Sequence[Delivery]:
+        """The next settling takes along what is tried in an outage; the ids that have an outcome now."""
+        return () if self.outage is None else self.outage.hand_over()
+
     @property
     def samples_more(self) -> bool:
         """Whether it is to be measured how long a processor works in the next batch."""

@@ -33,9 +33,12 @@ class Trial:
     def __init__(self, batch: Sequence[Delivery], outcomes: PendingOutcomes) -> None:
         self.rest = list(batch)
         """The ids whose turn has not come."""
+        self.alike = 0
+        """How many have failed alike."""
         self.tried: list[Delivery] = []
+        """Those whose outcomes stand here."""
         self.outcomes = outcomes
-        """Of those that were tried: it is not known yet whose failures they are."""
+        """It is not known yet whose failures they are."""
 
 
 class FailingShard(Protocol):
@@ -82,6 +85,16 @@ class AlikeFailures:
         trials, self._trials = self._trials, {}
         return [delivery for trial in trials.values() for delivery in self._end(left, trial)]
 
+    def hand_over(self) -> Sequence[Delivery]:
+        """What was tried is settled now, whoever's failures those are: repeats are bounded. These ids."""
+        return [delivery for trial in self._trials.values() for delivery in self._hand_over(trial)]
+
+    def _hand_over(self, trial: Trial) -> Sequence[Delivery]:
+        self._shard.pending.join(trial.outcomes)
+        tried, settings = trial.tried, self._shard.settings
+        trial.tried, trial.outcomes = [], PendingOutcomes(settings.worker, settings.texts)
+        return tried
+
     def _note_whole(
         self, left: Batches, batch: Sequence[Delivery], result: BatchResult, alike: str
     ) -> Sequence[Delivery]:
@@ -106,12 +119,12 @@ class AlikeFailures:
 
     def _go_on(self, left: Batches, trial: Trial, error: bytes) -> Sequence[Delivery]:
         """The id that was tried has failed alike."""
-        if len(trial.tried) >= (1 if self._proofs >= PROOFS else ALIKE):
+        trial.alike += 1
+        if trial.alike >= (1 if self._proofs >= PROOFS else ALIKE):
             self._proofs += 1
             trial.outcomes.unblame()
             trial.outcomes.charge(trial.rest, error, self._shard.now())
-            self._shard.pending.join(trial.outcomes)
-            return [*trial.tried, *trial.rest]
+            return [*self._hand_over(trial), *trial.rest]
         if not trial.rest:
             return self._end(left, trial)
         self._try_next(left, trial)
@@ -124,6 +137,5 @@ class AlikeFailures:
 
     def _end(self, left: Batches, trial: Trial) -> Sequence[Delivery]:
         """The outcomes of those that were tried are their own; each of the others runs alone."""
-        self._shard.pending.join(trial.outcomes)
         left.extendleft([delivery] for delivery in reversed(trial.rest))
-        return trial.tried
+        return self._hand_over(trial)

@@ -132,7 +132,6 @@ class ConcurrentVisit(ShardVisit):
         while True:
             move, until = next_move(self._standing(claim), clock.monotonic(), interval)
             if move == "end":
-                self._flight.remove(self._shard.end_trials(claim))
                 return []
             if move == "begin":
                 self._ready.take_back(claim.left)
@@ -242,6 +241,9 @@ class ConcurrentVisit(ShardVisit):
         super()._give_back(deliveries)
         self._flight.remove(deliveries)
 
+    def _end_trials(self, claim: Claim) -> None:
+        self._flight.remove(self._shard.end_trials(claim))
+
     def _wait(self, seconds: float) -> None:
         """Make the calls that slots have posted; wait for the first."""
         if cause := self._cancel_watch.cause():
@@ -326,6 +328,7 @@ class ConcurrentVisit(ShardVisit):
             if not self._may_claim or self._unsettled_since is None:
                 return
             move = "part"
+        self._flight.remove(self._shard.hand_over())
         limits = self._room()
         self._looked_at = self._settings.clock.monotonic()
         more = self._shard.settle(move, limits if move == "more" else None, self._flight.since)

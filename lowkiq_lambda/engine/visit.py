@@ -171,7 +171,7 @@ class ShardVisit:
                 self._take(claim, claim.deliveries)
                 while batch := self._next_batch(claim):
                     self.run_batch(claim, batch)
-                shard.end_trials(claim)
+                self._end_trials(claim)
                 self._give_back([*claim.exited, *chain.from_iterable(claim.left)])
                 if claim.exited or ending.is_interrupted:
                     ending.reason = ending.reason or "exited"
@@ -226,6 +226,7 @@ class ShardVisit:
             settings.timing.observe_each(took, wall)
         shard.note_batches(took, waited, computed)
         if claim.left and ended - claim.settled_at >= settings.settle_interval and not self._ending.is_interrupted:
+            shard.hand_over()
             shard.settle("part")
             claim.settled_at = ended
 
@@ -336,14 +337,18 @@ class ShardVisit:
         """These were not performed to their end."""
         self._shard.pending.give_back(deliveries)
 
+    def _end_trials(self, claim: Claim) -> None:
+        """In an outage: what would be tried next does not begin. What waits behind it begins without it."""
+        self._shard.end_trials(claim)
+
     def _break_off(self, claim: Claim, error: BaseException) -> None:
         """The claim ends by an error. Its handlers run in this thread, so none of them runs any more."""
 
     def _next_batch(self, claim: Claim) -> list[Delivery]:
         """The next batch if it may start; its first id if no batch ran yet and more is not predicted to fit."""
         ending, ids = self._ending, None
-        if self._shard.has_expiries:
-            self._drop_expired(claim)
+        if self._shard.has_expiries and self._drop_expired(claim):
+            self._end_trials(claim)
         if self.session.requests:
             self._drop_requested(claim)
         if not claim.left or (ending.exit is not None and ending.is_interrupted):
@@ -375,6 +380,7 @@ class ShardVisit:
         """Give back what operators have cancelled or paused before it began."""
         if dropped := claim.drop(self.session.requests):
             self._give_back(dropped)
+            self._end_trials(claim)
 
     def _note_exit(self, batch: Sequence[Delivery], result: BatchResult, error: BaseException) -> None:
         """A handler ended without having failed, and not as one that is through."""
