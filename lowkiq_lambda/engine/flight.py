@@ -4,9 +4,7 @@ The next move is a pure function of the ids that wait, run and have ended.
 """
 
 import math
-from collections import deque
 from collections.abc import Sequence
-from threading import Lock
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -115,45 +113,3 @@ class Flight:
         for delivery in deliveries:
             self._payloads += sign * len(delivery.entries)
             self._bytes += sign * sum(map(len, delivery.entries))
-
-
-class ReadyBatches:
-    """The batches of a claim that slots may begin by themselves, each when it has ended another one.
-
-    The coordinator offers them, and takes them back where something may be against the next one.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        """Held while a slot begins one."""
-        self._batches: deque[list[Delivery]] = deque()
-        self._holds = 0
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def offer(self, batches: deque[list[Delivery]]) -> None:
-        """These too, which are taken out of what is given."""
-        with self.lock:
-            self._batches.extend(batches)
-            batches.clear()
-
-    def take_back(self, batches: deque[list[Delivery]]) -> None:
-        """None of them begins in a slot now: they are put in front of what is given."""
-        with self.lock:
-            batches.extendleft(reversed(self._batches))
-            self._batches.clear()
-
-    def next(self) -> list[Delivery] | None:
-        """In a slot, under the lock: the next one, if any may begin."""
-        return self._batches.popleft() if self._batches and not self._holds else None
-
-    def hold(self) -> None:
-        """In a slot that ended badly: no slot begins any, until the coordinator has taken note of it."""
-        with self.lock:
-            self._holds += 1
-
-    def release(self) -> None:
-        """The coordinator has taken note."""
-        with self.lock:
-            self._holds -= 1

@@ -8,7 +8,6 @@ nothing is against it; what is, the coordinator decides.
 import logging
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,21 +16,13 @@ import msgspec
 from lowkiq_lambda.base.error_text import is_a
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.flight import (
-    FIRST_LOOK,
-    Flight,
-    ReadyBatches,
-    Standing,
-    low_mark,
-    next_look,
-    next_move,
-    turn_of,
-)
+from lowkiq_lambda.engine.claim import Claim
+from lowkiq_lambda.engine.flight import FIRST_LOOK, Flight, Standing, low_mark, next_look, next_move, turn_of
 from lowkiq_lambda.engine.inbox import Inbox, SlotSaves
-from lowkiq_lambda.engine.leased_shard import Claim
 from lowkiq_lambda.engine.perform import about
-from lowkiq_lambda.engine.running import CancelWatch, RunningBatch, RunningBatches
+from lowkiq_lambda.engine.running import CancelWatch, RunningBatch
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, Slots
+from lowkiq_lambda.engine.slots_in_use import SlotsInUse
 from lowkiq_lambda.engine.visit import ShardVisit
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
@@ -65,19 +56,14 @@ class ConcurrentVisit(ShardVisit):
     ) -> None:
         super().__init__(settings, session, budget, now, admission)
         slots.check()
-        self._slots = slots
-        self._concurrency = settings.worker.concurrency
         self._inbox = Inbox()
-        self._running = RunningBatches()
+        self._slots = SlotsInUse(self, slots, settings.worker, self._inbox)
         self._flight = Flight()
-        self._ready = ReadyBatches()
-        self._slots_in_use, self._low = 0, 0
         self._claim_took = 0.0
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
         self._began_at = settings.clock.monotonic()
         self._cancel_watch = CancelWatch(budget, self._shard.trust_left, settings.clock, settings.shutdown_timeout)
         self._has_lost_loop = False
-        self._unsettled_since: float | None = None
         self._may_claim = True
         self._look_at, self._empty_looks = 0.0, 0
         self._looked_at = -math.inf
@@ -95,11 +81,11 @@ class ConcurrentVisit(ShardVisit):
 
     def running_jobs(self) -> dict[str, object]:
         """The ids of all batches that run."""
-        return about(self._settings.worker, ids) if (ids := self._running.ids()) else {}
+        return about(self._settings.worker, ids) if (ids := self._slots.running.ids()) else {}
 
     def running_since(self) -> float:
         """When the first of those began (monotonic)."""
-        return self._running.since()
+        return self._slots.running.since()
 
     def new_run(self, job_id: str, *, is_suspect: bool) -> "IterationRun":
         """A run of a job with a cursor, in a slot; what it saves, the coordinator writes."""
@@ -115,12 +101,12 @@ class ConcurrentVisit(ShardVisit):
 
     def _may_still_run(self) -> bool:
         # Batches that could not be waited for still run: no other holder may have the shard before the lease ends.
-        return bool(self._running) or self._has_lost_loop
+        return bool(self._slots.running) or self._has_lost_loop
 
     def run_claim(self, claim: Claim) -> Claim | None:
         """Perform what was claimed, and what is claimed beside it; None if the visit ends."""
         self._may_claim = not claim.lone_suspect
-        self._unsettled_since, self._look_at, self._empty_looks = None, 0.0, 0
+        self._slots.unsettled_since, self._look_at, self._empty_looks = None, 0.0, 0
         return super().run_claim(claim)
 
     def _next_batch(self, claim: Claim) -> list[Delivery]:
@@ -134,7 +120,7 @@ class ConcurrentVisit(ShardVisit):
             if move == "end":
                 return []
             if move == "begin":
-                self._ready.take_back(claim.left)
+                self._slots.take_back(claim.left)
                 if batch := super()._next_batch(claim):
                     return batch
                 self._give_back([*chain.from_iterable(claim.left)])
@@ -148,18 +134,18 @@ class ConcurrentVisit(ShardVisit):
 
     def _standing(self, claim: Claim) -> Standing:
         settings = self._settings
-        spare = settings.ids_in(settings.settle_interval) // settings.worker.batch_size - self._concurrency
+        spare = settings.ids_in(settings.settle_interval) // settings.worker.batch_size - self._slots.most
         may_claim = self._may_claim and self._ending.reason is None
         # Before it is looked how many are ready: a slot that takes one from now on rings.
-        self._low = low_mark(self._claim_took, settings.timing.mean, self._concurrency, spare) if may_claim else 0
+        self._slots.low = low_mark(self._claim_took, settings.timing.mean, self._slots.most, spare) if may_claim else 0
         return Standing(
-            waiting=len(claim.left) + len(self._ready),
-            running=self._slots_in_use,
-            concurrency=self._concurrency,
-            unsettled_since=self._unsettled_since,
+            waiting=len(claim.left) + len(self._slots),
+            running=self._slots.count,
+            concurrency=self._slots.most,
+            unsettled_since=self._slots.unsettled_since,
             look_at=self._look_at,
             may_claim=may_claim,
-            low=self._low,
+            low=self._slots.low,
         )
 
     def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
@@ -173,69 +159,36 @@ class ConcurrentVisit(ShardVisit):
         if claim.lone_suspect:
             self._shard.start(batch[0].id)
         batches = [batch]
-        while claim.left and self._slots_in_use + len(batches) < self._concurrency:
+        while claim.left and self._slots.count + len(batches) < self._slots.most:
             if not (batch := super()._next_batch(claim)):
                 break
             batches.append(batch)
         self._offer(claim)
-        # Before they begin: whatever comes between, they are waited for, or withdrawn.
-        begun = [self._note_begin(one) for one in batches]
-        self._slots_in_use += len(begun)
-        try:
-            self._slots.begin(begun, self._variables, self._end_in_slot)
-        except NoSlot as error:
-            self._make_do(claim, [running for running in begun if running.call is None], error)
+        if left := self._slots.begin(batches, self._variables):
+            # They wait for one of the slots that there are, before all others.
+            self._slots.take_back(claim.left)
+            claim.left.extendleft(reversed(left))
         self._budget.note_batch()
 
     def _offer(self, claim: Claim) -> None:
         """Slots may begin what waits, unless each has to be asked about first, or the order in which they begin."""
         if not (self._shard.has_expiries or self.admission or self._shard.outage):
-            self._ready.offer(claim.left)
+            self._slots.offer(claim.left)
 
-    def _note_begin(self, batch: Sequence[Delivery]) -> RunningBatch:
+    def may_go_on(self) -> bool:
+        """In a slot: whether the next may begin there; `_next_batch` tells the coordinator what is against it."""
+        session = self.session
+        if self._saves.is_closed or self._ending.is_interrupted or session.requests or session.stop_request:
+            return False
+        return self._shard.lease.trust_left() > 0 and self._budget.against_next(self._settings.timing) is None
+
+    def new_batch(self, deliveries: Sequence[Delivery]) -> RunningBatch:
+        """In a slot, or for one: the batch, which begins now."""
         begun_at = self._settings.clock.monotonic()
-        lag = self._claim.ahead + begun_at - batch[0].due_at
-        running = RunningBatch(self, batch, lag, is_suspect=self._claim.lone_suspect)
+        lag = self._claim.ahead + begun_at - deliveries[0].due_at
+        running = RunningBatch(self, deliveries, lag, is_suspect=self._claim.lone_suspect)
         running.begun_at = begun_at
-        self._running.add(running)
         return running
-
-    def _make_do(self, claim: Claim, left: Sequence[RunningBatch], error: NoSlot) -> None:
-        """There is no slot for these: they wait for one of those that there are."""
-        for running in reversed(left):
-            self._running.remove(running)
-            claim.left.appendleft([*running.deliveries])
-        self._slots_in_use -= len(left)
-        if not self._slots_in_use:
-            raise error
-        self._concurrency = self._slots_in_use
-        text = "%s: no more than %s calls run side by side: %s"
-        logger.warning(text, self._settings.worker.queue_name, self._concurrency, error)
-
-    def _end_in_slot(self, running: RunningBatch, ended: Ended | BaseException) -> RunningBatch | None:
-        """In the slot: tell the coordinator what came of a batch; the next one, if nothing is against it."""
-        following = None
-        try:
-            if isinstance(ended, Ended) and not ended.is_bad and running.broken is None:
-                following = self._begin_ready()
-            else:
-                self._ready.hold()
-        except BaseException as error:  # noqa: BLE001 - raised by the coordinator
-            ended = error
-        self._inbox.add(partial(self._note_end, running, ended, is_free=following is None))
-        if following is None or self._unsettled_since is None or len(self._ready) < self._low:
-            self._inbox.ring()
-        return following
-
-    def _begin_ready(self) -> RunningBatch | None:
-        """In a slot: begin the next batch, if nothing is against it; what is, `_next_batch` tells the coordinator."""
-        session, budget, timing = self.session, self._budget, self._settings.timing
-        with self._ready.lock:
-            if self._saves.is_closed or self._ending.is_interrupted or session.requests or session.stop_request:
-                return None
-            if self._shard.lease.trust_left() <= 0 or budget.against_next(timing) or not (batch := self._ready.next()):
-                return None
-            return self._note_begin(batch)
 
     def _give_back(self, deliveries: Sequence[Delivery]) -> None:
         super()._give_back(deliveries)
@@ -247,9 +200,9 @@ class ConcurrentVisit(ShardVisit):
     def _wait(self, seconds: float) -> None:
         """Make the calls that slots have posted; wait for the first."""
         if cause := self._cancel_watch.cause():
-            self._running.cancel(cause)
+            self._slots.running.cancel(cause)
         if self.session.requests:
-            self._running.cancel_requested(self.session.requests)
+            self._slots.running.cancel_requested(self.session.requests)
         try:
             has_calls = self._inbox.wait(max(0.0, min(seconds, LONGEST_WAIT)))
         except KeyboardInterrupt as error:
@@ -260,19 +213,19 @@ class ConcurrentVisit(ShardVisit):
             return
         # An exception of a call ends the visit, because it is unknown how far the call got.
         self._inbox.make_calls()
-        if not has_calls and (fault := self._running.fault()) is not None:
+        if not has_calls and (fault := self._slots.running.fault()) is not None:
             raise LoopEnded(fault)
 
     def _drop_expired(self, claim: Claim) -> list[Delivery]:
         ended = super()._drop_expired(claim)
         self._flight.remove(ended)
-        if ended and self._unsettled_since is None:
-            self._unsettled_since = self._settings.clock.monotonic()
+        if ended and self._slots.unsettled_since is None:
+            self._slots.unsettled_since = self._settings.clock.monotonic()
         return ended
 
-    def _note_end(self, running: RunningBatch, ended: Ended | BaseException, *, is_free: bool) -> None:
-        self._running.remove(running)
-        self._slots_in_use -= is_free
+    def note_end(self, running: RunningBatch, ended: Ended | BaseException, *, is_free: bool) -> None:
+        """A batch has ended, or there was a fault of the library, which is raised; whether its slot is free."""
+        self._slots.note_end(running, is_free=is_free)
         if self._saves.is_closed:
             return
         if isinstance(ended, BaseException):
@@ -280,7 +233,24 @@ class ConcurrentVisit(ShardVisit):
         if (error := running.broken) is not None:
             self._ending.cut_short += running.ids
             raise error
-        result, took = ended.result, ended.ended_at - ended.began_at
+        self._note_times(running, ended)
+        if (result := ended.result).exit is not None:
+            result.exit = self._budget.exit_of(result.exit)
+            self._note_slot_exit(running, result.exit, result.exited_ids)
+        if running.cancelled in {"others", "request"}:
+            # A cancellation for the sake of others, or by an operator, is not evidence against the id.
+            result.exited_ids = ()
+        if result.error is not None:
+            # The ids of an outage are tried before what waits.
+            self._slots.take_back(self._claim.left)
+        self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
+        if ended.is_bad:
+            self._slots.release()
+        if self._slots.unsettled_since is None:
+            self._slots.unsettled_since = ended.ended_at
+
+    def _note_times(self, running: RunningBatch, ended: Ended) -> None:
+        took = ended.ended_at - ended.began_at
         # A cancelled run has used all the time that there was: that is not a measure of the next one.
         if running.has_run:
             self._settings.timing.observe_run(took)
@@ -289,20 +259,6 @@ class ConcurrentVisit(ShardVisit):
         self._shard.note_batch(took, running.waited, ended.computed)
         if self._shard.runs is not None:
             self._shard.runs.note(self._claim.ahead + ended.began_at, took, running.deliveries)
-        if result.exit is not None:
-            result.exit = self._budget.exit_of(result.exit)
-            self._note_slot_exit(running, result.exit, result.exited_ids)
-        if running.cancelled in {"others", "request"}:
-            # A cancellation for the sake of others, or by an operator, is not evidence against the id.
-            result.exited_ids = ()
-        if result.error is not None:
-            # The ids of an outage are tried before what waits.
-            self._ready.take_back(self._claim.left)
-        self._flight.remove(self._shard.add(self._claim, running.deliveries, result))
-        if ended.is_bad:
-            self._ready.release()
-        if self._unsettled_since is None:
-            self._unsettled_since = ended.ended_at
 
     def _note_slot_exit(self, running: RunningBatch, error: BaseException, ids: Sequence[str]) -> None:
         if running.cancelled:
@@ -317,15 +273,15 @@ class ConcurrentVisit(ShardVisit):
         self._ending.exit = error
         self._ending.reason = self._ending.reason or "exited"
         # A batch that a slot begins just now is cancelled, too.
-        self._ready.take_back(self._claim.left)
-        self._running.cancel("others")
+        self._slots.take_back(self._claim.left)
+        self._slots.running.cancel("others")
 
     def _settle_beside(self, claim: Claim, move: Literal["more", "part"]) -> None:
         """Write the outcomes of ended ids while others run; claim more beside them if that is the move."""
         if move == "more" and (reason := self._against_claim()):
             # Claimed ids still begin, unless there is more against it.
             self._may_claim = reason == "limited" and self._puts_off_claim()
-            if not self._may_claim or self._unsettled_since is None:
+            if not self._may_claim or self._slots.unsettled_since is None:
                 return
             move = "part"
         self._flight.remove(self._shard.hand_over())
@@ -333,7 +289,7 @@ class ConcurrentVisit(ShardVisit):
         self._looked_at = self._settings.clock.monotonic()
         more = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
         self._claim_took = self._settings.clock.monotonic() - self._looked_at
-        self._unsettled_since = None
+        self._slots.unsettled_since = None
         if more:
             self._empty_looks, self._look_at = 0, 0.0
             self._take(claim, more.deliveries)
@@ -348,7 +304,7 @@ class ConcurrentVisit(ShardVisit):
     def _look_soon(self) -> None:
         self._is_rung = False
         # A slot that becomes free brings a claim with it: its batch is settled.
-        if self._slots_in_use < self._concurrency:
+        if not self._slots.are_full:
             self._look_at = min(self._look_at, self._looked_at + SOONEST_LOOK)
 
     def _room(self) -> ClaimLimits:
@@ -368,8 +324,8 @@ class ConcurrentVisit(ShardVisit):
 
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
         """In the slot: whether others wait for a job to make way, in this shard if slots are full, or in others."""
-        is_full = self._slots_in_use >= self._concurrency
-        return (is_full and (bool(self._ready) or self._others_wait(other_due))) or self._budget.turn_over()
+        is_full = self._slots.are_full
+        return (is_full and (bool(self._slots) or self._others_wait(other_due))) or self._budget.turn_over()
 
     def _break_off(self, claim: Claim, error: BaseException) -> None:
         """Wait for all that can end, and drop what comes of it: the process may take the shard again only then.
@@ -380,15 +336,15 @@ class ConcurrentVisit(ShardVisit):
         self._has_lost_loop = isinstance(error, LoopEnded)
         if isinstance(error, LeaseLost):
             self._shard.lease.lose()
-        self._ready.take_back(claim.left)
+        self._slots.take_back(claim.left)
         claim.left.clear()
-        self._running.withdraw()
-        self._ending.cut_short += self._running.ids()
-        self._running.cancel("others")
+        self._slots.running.withdraw()
+        self._ending.cut_short += self._slots.running.ids()
+        self._slots.running.cancel("others")
         # Handlers that wait for a save get their answer.
         self._inbox.make_calls()
         if is_a(error, KeyboardInterrupt) and self._ending.is_interrupted:
             return
-        while not self._running.have_ended():
+        while not self._slots.running.have_ended():
             self._inbox.wait(LONGEST_WAIT)
             self._inbox.make_calls()

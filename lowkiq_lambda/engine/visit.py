@@ -19,7 +19,9 @@ import msgspec
 from lowkiq_lambda.base.error_text import headline, is_a, loggable
 from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason, VisitResult
-from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
+from lowkiq_lambda.engine.claim import Claim
+from lowkiq_lambda.engine.lease import Moment
+from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.engine.perform import ALL_DONE, BatchResult, about, interruptions
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
@@ -184,18 +186,24 @@ class ShardVisit:
                 alone.release()
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
-        """Perform a batch, and those behind it that may begin without another look at the time.
-
-        Their results are noted, and settled if ended ids have waited for that long enough.
-        """
-        settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
-        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
-        claim.batch, claim.begun_at = batch, (begun := clock.monotonic())
-        looked_at, holds_for = clock.time(), shard.look_holds_for(claim)
-        until, wall_until = begun + holds_for, looked_at + holds_for
+        """Perform a batch, and those behind it for which its look at the time holds; settle them if that is due."""
+        shard, looked_at = self._shard, Moment.now(self._settings.clock)
+        claim.batch, claim.begun_at = batch, looked_at.monotonic
         if claim.lone_suspect:
             shard.start(batch[0].id)
         self._budget.note_batch()
+        ended = self._run_row(claim, batch, looked_at, shard.look_holds_for(claim))
+        is_due = ended - claim.settled_at >= self._settings.settle_interval
+        if is_due and claim.left and not self._ending.is_interrupted:
+            shard.hand_over()
+            shard.settle("part")
+            claim.settled_at = ended
+
+    def _run_row(self, claim: Claim, batch: list[Delivery], looked_at: Moment, holds_for: float) -> float:
+        """Perform batches until something speaks for another look, and note their results; when the last one ended."""
+        settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
+        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
+        begun, since, until = looked_at.monotonic, looked_at.wall, looked_at.monotonic + holds_for
         computing, computed, has_run = thread_time() if shard.samples_more else None, None, False
         done, took, waited = list[Delivery](), list[float](), list[float]()
         try:
@@ -212,9 +220,8 @@ class ShardVisit:
                 waited.append(claim.ahead + begun - batch[0].due_at)
                 if runs is not None:
                     runs.note(claim.ahead + begun, took[-1], batch)
-                if not (is_done and claim.left and ended < until and looked_at <= wall < wall_until):
-                    break
-                if session.stop_request or session.requests or shard.lease.is_lost or stopping():
+                holds = is_done and claim.left and ended < until and since <= wall < since + holds_for
+                if not holds or session.stop_request or session.requests or shard.lease.is_lost or stopping():
                     break
                 batch, begun = claim.left.popleft(), ended
                 claim.batch, claim.begun_at = batch, begun
@@ -225,10 +232,7 @@ class ShardVisit:
         else:
             settings.timing.observe_each(took, wall)
         shard.note_batches(took, waited, computed)
-        if claim.left and ended - claim.settled_at >= settings.settle_interval and not self._ending.is_interrupted:
-            shard.hand_over()
-            shard.settle("part")
-            claim.settled_at = ended
+        return ended
 
     def _note_result(self, claim: Claim, batch: list[Delivery], result: BatchResult) -> bool:
         """Note a result that has more to tell than that all ids are done; whether it is of a job with a cursor."""
@@ -269,7 +273,7 @@ class ShardVisit:
         except BaseException as error:
             if is_a(error, (*self._no_faults, *interruptions())):
                 # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
-                self.abandon(self._seconds_until_free())
+                self.abandon(self._settings.lease.ttl if self._may_still_run() else 0.05)
             else:
                 self._leave_as_dead(error)
             raise
@@ -324,9 +328,6 @@ class ShardVisit:
         """Whether handlers may run though the visit has ended."""
         return False
 
-    def _seconds_until_free(self) -> float:
-        return self._settings.lease.ttl if self._may_still_run() else 0.05
-
     def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
         """These have just come into flight: line them up."""
         claim.divide(deliveries, self._settings.worker.batch_size, self._ending.exited_ids)
@@ -349,8 +350,10 @@ class ShardVisit:
         ending, ids = self._ending, None
         if self._shard.has_expiries and self._drop_expired(claim):
             self._end_trials(claim)
-        if self.session.requests:
-            self._drop_requested(claim)
+        if dropped := claim.drop(self.session.requests):
+            # Operators have cancelled or paused these before they began.
+            self._give_back(dropped)
+            self._end_trials(claim)
         if not claim.left or (ending.exit is not None and ending.is_interrupted):
             return []
         if self._shard.lease.trust_left() <= 0:
@@ -375,12 +378,6 @@ class ShardVisit:
         from lowkiq_lambda.engine.overdue import drop_expired  # noqa: PLC0415 - only for jobs that expire
 
         return drop_expired(claim.left, self._shard)
-
-    def _drop_requested(self, claim: Claim) -> None:
-        """Give back what operators have cancelled or paused before it began."""
-        if dropped := claim.drop(self.session.requests):
-            self._give_back(dropped)
-            self._end_trials(claim)
 
     def _note_exit(self, batch: Sequence[Delivery], result: BatchResult, error: BaseException) -> None:
         """A handler ended without having failed, and not as one that is through."""

@@ -36,7 +36,7 @@ def quick_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def calls_of(app: Lowkiq) -> list[LoopCall]:
     """Those that run."""
     visits = [visit for visit in list(app.core.drains.drainer._running) if isinstance(visit, ConcurrentVisit)]
-    calls = [running.call for visit in visits for running in list(visit._running._batches)]
+    calls = [running.call for visit in visits for running in list(visit._slots.running._batches)]
     return [call for call in calls if isinstance(call, LoopCall)]
 
 

@@ -149,7 +149,7 @@ def test_p2_what_waits_for_a_slot_is_returned_as_it_was(
 
     def end(batch: Batch) -> None:
         gather(batch)
-        waiting.append(len(only_visit(app)._ready))
+        waiting.append(len(only_visit(app)._slots))
         if "a" in batch:
             causes[cause]()
         gather(batch)
@@ -183,7 +183,7 @@ def test_e54_an_interruption_lets_no_slot_go_on(
         gather(batch)
         if "a" in batch:
             raise KeyboardInterrupt
-        eventually(lambda: only_visit(app)._ready._holds)
+        eventually(lambda: only_visit(app)._slots._holds)
 
     gather, coordinator.looks_after = Gathering(2), 2
     crowd = Crowd(interrupt)

@@ -26,6 +26,8 @@ def push(request: pytest.FixtureRequest, app: Lowkiq, queue_name: str) -> Callab
 
     def push_for(notes: Notes) -> type[Worker]:
         worker = declare_kind(app, queue_name, notes, batch_size=len(LETTERS), concurrency=1)
+        # Batches are known to be fast, so the first claim brings all of them.
+        app.core.drains.drainer._settings.of(app.core.queues.agreed(worker)).timing.observe_run(0.0)
         worker.push_many(jobs_of([f"{batch}{letter}" for batch in range(TRIED + 2) for letter in LETTERS]))
         return worker
 
@@ -33,10 +35,9 @@ def push(request: pytest.FixtureRequest, app: Lowkiq, queue_name: str) -> Callab
 
 
 def failures_of(app: Lowkiq, worker: type[Worker], job_id: str) -> float:
-    """How many failures of it count."""
+    """How many failures of it count; 0 while it is on its way from one place to another."""
     job = look(app, worker, job_id)
-    assert job is not None
-    return job.retry_count + 1
+    return job.retry_count + 1 if job else 0
 
 
 def renew(app: Lowkiq) -> None:
@@ -49,14 +50,13 @@ def test_p2_a_slow_failure_is_settled_while_others_are_tried(
     app: Lowkiq, clock: ManualClock, push: Callable[[Notes], type[Worker]]
 ) -> None:
     """P2: were the process to die, no more would be repeated than has ended within `settle_interval`."""
-
     counted: list[float] = []
 
     def then(batch: Batch) -> None:
-        clock.advance(1)
+        if len(batch) == 1:
+            clock.advance(1)
         if list(batch) == [f"{TRIED}b"]:
-            eventually(lambda: failures_of(app, worker, f"{TRIED}a"))
-            counted.append(failures_of(app, worker, f"{TRIED}a"))
+            counted.append(eventually(lambda: failures_of(app, worker, f"{TRIED}a")))
             notes.then = None
         raise Broken
 
