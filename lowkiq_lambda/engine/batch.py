@@ -14,12 +14,12 @@ import msgspec
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
 from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
 from lowkiq_lambda.declare.worker import P
-from lowkiq_lambda.engine.lease import HandlerContext, LimitedRun
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
+    from lowkiq_lambda.engine.lease import HandlerContext, LimitedRun
     from lowkiq_lambda.jobs.headers import Headers
     from lowkiq_lambda.jobs.progress import JobProgress
 
@@ -48,7 +48,7 @@ class BatchJob(msgspec.Struct, Generic[P], frozen=True, eq=False):
     retry_count: float
     error: str | None
     repeated: bool
-    context: HandlerContext
+    context: "HandlerContext"
     cursor: Any = None
     iteration: "Iteration | None" = None
     headers: "Sequence[Headers]" = ()
@@ -154,7 +154,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
     """The exception that ended the handler without a failure, even if a middleware changed it."""
     now: Callable[[], float] | None = None
     """Unix seconds by the shard's server, if a payload of the batch expires. Raises LowkiqError."""
-    limit: LimitedRun | None = None
+    limit: "LimitedRun | None" = None
     """Its context, if the run has a limit of its own."""
     run_of: Callable[[str], Any]
     """The drain's side of a job's run; only where jobs have cursors."""
@@ -176,7 +176,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self,
         payloads: dict[str, list[P]],
         deliveries: Mapping[str, Delivery],
-        context: HandlerContext,
+        context: "HandlerContext",
         read_error: Callable[[bytes], str],
         *,
         ordered: bool = True,

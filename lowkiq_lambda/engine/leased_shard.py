@@ -1,8 +1,8 @@
-"""A shard under a visit's lease: the calls that renew the lease, and the events of settlings."""
+"""A shard under a visit's lease: its claims, the calls that renew the lease, and the events of settlings."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -11,12 +11,11 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.budget import MOMENT, Budget, StopReason
-from lowkiq_lambda.engine.claim import Claim
 from lowkiq_lambda.engine.failure import Death
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.engine.visit_settings import VisitSettings
+from lowkiq_lambda.engine.visit_settings import VisitSettings, batches_of
 from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.settings.protocols import CursorRun, SettledEvent
 from lowkiq_lambda.store.shard.history import SAMPLES
@@ -25,6 +24,7 @@ from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, S
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
+    from lowkiq_lambda.engine.iteration_run import IterationRun
     from lowkiq_lambda.engine.outage import AlikeFailures
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,65 @@ logger = logging.getLogger(__name__)
 _PARTIAL: Final = ("part", "more")
 """The steps that leave ids in flight."""
 _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+class Claim(msgspec.Struct, eq=False):
+    """The ids that one claim has put into flight, until they are settled. Only the thread of its visit changes it.
+
+    `charge`, `is_rest`: as in the store's `StoredClaim`.
+    """
+
+    deliveries: Sequence[Delivery] = ()
+    lone_suspect: bool = False
+    charge: bytes | None = None
+    is_rest: bool = False
+    left: deque[list[Delivery]] = msgspec.field(default_factory=deque)
+    """The batches that have not begun."""
+    exited: list[Delivery] = msgspec.field(default_factory=list)
+    """The ids whose handlers exited in this visit: they wait for another one."""
+    batch: Sequence[Delivery] = ()
+    """The one that was begun last, in the visit's own thread."""
+    begun_at: float = 0.0
+    """When that was (monotonic)."""
+    settled_at: float = 0.0
+    """When something of the claim was settled last, or it came (monotonic)."""
+    ahead: float = 0.0
+    """By how much the time of the shard's server is ahead of the monotonic clock."""
+    run: "IterationRun | None" = None
+    """Of the job in that batch, while it runs, if it has a cursor."""
+
+    @classmethod
+    def of(cls, claim: StoredClaim | None) -> "Claim | None":
+        """As the store has told it."""
+        if claim is None:
+            return None
+        return cls(claim.deliveries, claim.lone_suspect, claim.charge, claim.is_rest)
+
+    def divide(self, deliveries: Sequence[Delivery], batch_size: int, exited_ids: Collection[str]) -> None:
+        """Line these up in batches; ids that exited in this visit are set apart."""
+        fresh = deliveries
+        if exited_ids:
+            self.exited += [delivery for delivery in deliveries if delivery.id in exited_ids]
+            fresh = [delivery for delivery in deliveries if delivery.id not in exited_ids]
+        self.left.extend(batches_of(fresh, batch_size))
+
+    def drop(self, ids: Collection[str]) -> list[Delivery]:
+        """Take these ids out of what has not begun."""
+        dropped = [delivery for batch in self.left for delivery in batch if delivery.id in ids] if ids else []
+        if dropped:
+            left = [[delivery for delivery in batch if delivery.id not in ids] for batch in self.left]
+            self.left = deque(batch for batch in left if batch)
+        return dropped
+
+    def first_ids(self, ids: int) -> list[Delivery]:
+        """So many ids of the first batch; the others of it come next."""
+        if not ids:
+            return []
+        batch = self.left.popleft()
+        if ids < len(batch):
+            self.left.appendleft(batch[ids:])
+            return batch[:ids]
+        return batch
 
 
 class LeasedShard:

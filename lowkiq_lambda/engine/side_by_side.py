@@ -16,9 +16,9 @@ import msgspec
 from lowkiq_lambda.base.error_text import is_a
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.claim import Claim
 from lowkiq_lambda.engine.flight import FIRST_LOOK, Flight, Standing, low_mark, next_look, next_move, turn_of
 from lowkiq_lambda.engine.inbox import Inbox, SlotSaves
+from lowkiq_lambda.engine.leased_shard import Claim
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.running import CancelWatch, RunningBatch
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, Slots

@@ -19,9 +19,8 @@ import msgspec
 from lowkiq_lambda.base.error_text import headline, is_a, loggable
 from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason, VisitResult
-from lowkiq_lambda.engine.claim import Claim
 from lowkiq_lambda.engine.lease import Moment
-from lowkiq_lambda.engine.leased_shard import LeasedShard
+from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
 from lowkiq_lambda.engine.perform import ALL_DONE, BatchResult, about, interruptions
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery

@@ -1,4 +1,7 @@
-"""The settings of visits, made from the app's settings and a worker's declaration once for all visits to its shards."""
+"""The settings of visits, made from the app's settings and a worker's declaration once for all visits to its shards.
+
+Also how ids are lined up in batches of the declared size.
+"""
 
 import os
 import socket
@@ -17,6 +20,7 @@ from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.codec import load_json
@@ -176,3 +180,27 @@ class VisitSettingsFactory:
         from lowkiq_lambda.declare.payloads import loader  # noqa: PLC0415 - only where a type is declared: cold start
 
         return loader(worker.payload, load)
+
+
+def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Delivery]]:
+    """Batches of at most `batch_size`, by the time of their first job.
+
+    Fresh jobs and jobs in retry don't meet in a batch, and an id whose last failure was its own is alone in its
+    batch: it would only take others down with it. One that exited comes last, too.
+    """
+    if all(delivery.retry_count < 0 and delivery.exit_count is None for delivery in deliveries):
+        return _cut(deliveries, batch_size)
+    others = [delivery for delivery in deliveries if delivery.exit_count is None]
+    fresh = [delivery for delivery in others if delivery.retry_count < 0]
+    failed = [delivery for delivery in others if delivery.retry_count >= 0 and not delivery.blamed]
+    blamed = [delivery for delivery in others if delivery.retry_count >= 0 and delivery.blamed]
+    batches = [*_cut(fresh, batch_size), *_cut(failed, batch_size), *_cut(blamed, 1)]
+    exited = [delivery for delivery in deliveries if delivery.exit_count is not None]
+    return [
+        *sorted(batches, key=lambda batch: batch[0].due_at),
+        *_cut(sorted(exited, key=lambda delivery: delivery.exit_count or 0), 1),
+    ]
+
+
+def _cut(deliveries: Sequence[Delivery], size: int) -> list[list[Delivery]]:
+    return [[*deliveries[at : at + size]] for at in range(0, len(deliveries), size)]

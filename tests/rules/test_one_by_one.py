@@ -11,8 +11,7 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq
 from lowkiq_lambda.base.errors import BatchClosed
 from lowkiq_lambda.engine.budget import MOMENT, Budget, VisitResult
-from lowkiq_lambda.engine.claim import Claim
-from lowkiq_lambda.engine.leased_shard import LeasedShard
+from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.workers import declare
