@@ -86,7 +86,7 @@ class AlikeFailures:
         return [delivery for trial in trials.values() for delivery in self._end(left, trial)]
 
     def hand_over(self) -> Sequence[Delivery]:
-        """What was tried is settled now, whoever's failures those are: repeats are bounded. These ids."""
+        """The next settling takes along the outcomes of tried ids, so that repeats are bounded; these ids."""
         return [delivery for trial in self._trials.values() for delivery in self._hand_over(trial)]
 
     def _hand_over(self, trial: Trial) -> Sequence[Delivery]:

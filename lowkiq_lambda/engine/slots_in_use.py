@@ -1,7 +1,7 @@
 """The slots of a visit: what runs in them, and the batches that each slot begins by itself once it has ended one.
 
-The coordinator offers these, and takes them back where something may be against the next one. What has ended is added
-to its inbox, and it is woken only if it has to do something about that now.
+The coordinator offers these, and takes them back where something may be against the next one. Each end is added to its
+inbox, and it is woken only if it has to do something about that now.
 """
 
 import logging

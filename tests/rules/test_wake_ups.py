@@ -106,7 +106,7 @@ class OneSlot:
         (self.batch,), self.variables, self.on_end = batches, variables, on_end
 
 
-class Case:
+class SleepingCase:
     """A coordinator, and a slot that performs all of the batches, one after the other."""
 
     def __init__(self, batches: int, *, low: int) -> None:
@@ -168,7 +168,7 @@ def schedules(steps: int) -> Iterator[frozenset[int]]:
         yield from map(frozenset, combinations(range(steps), changes))
 
 
-def play(case: Case, changes: frozenset[int]) -> int:
+def play(case: SleepingCase, changes: frozenset[int]) -> int:
     """Play it to its end; how many steps that took. Where the coordinator sleeps, what is due has been noted."""
     slot, coordinator = Stepping(case.work), Stepping(case.coordinate)
     is_slots, steps = False, 0
@@ -192,7 +192,7 @@ def play(case: Case, changes: frozenset[int]) -> int:
 @pytest.mark.timeout(600)
 def test_no_order_of_steps_lets_the_coordinator_sleep_over_an_end() -> None:
     """While a handler runs, it sleeps only if all that ended is noted, and enough waits."""
-    for changes in schedules(play(Case(3, low=1), frozenset())):
-        case = Case(3, low=1)
+    for changes in schedules(play(SleepingCase(3, low=1), frozenset())):
+        case = SleepingCase(3, low=1)
         play(case, changes)
         assert 3 == case.noted, sorted(changes)
