@@ -20,6 +20,15 @@ _BUILT: Final = frozenset(
     )
 )
 """Classes of which users make objects. What the library makes alone may get fields that must be given."""
+_OF_THE_ENGINE: Final = {
+    "Batch": frozenset(
+        (
+            *("done_payloads", "exited", "has_begun", "is_iterated", "iterations", "limit", "notes", "now", "overdue"),
+            *("rejected_payloads", "run_of", "tells_more"),
+        )
+    )
+}
+"""Defaults of what the engine notes in an object: handlers have no use for them."""
 _SIMPLE: Final = (bool, int, float, str, tuple, type(None))
 
 
@@ -41,7 +50,8 @@ def _lines(name: str, value: Any) -> Iterator[str]:
         ours = [kind for kind in value.__mro__ if kind.__module__.startswith("lowkiq_lambda")]
         for member in sorted({each for kind in ours for each in (*vars(kind), *inspect.get_annotations(kind))}):
             held = inspect.getattr_static(value, member, None)
-            if not member.startswith("_") and not isinstance(held, OfOtherLibrary):
+            is_ours = member in _OF_THE_ENGINE.get(value.__name__, ())
+            if not (member.startswith("_") or is_ours or isinstance(held, OfOtherLibrary)):
                 yield from _member(f"{name}.{member}", value, member, held)
 
 
