@@ -19,7 +19,6 @@ import msgspec
 from lowkiq_lambda.base.error_text import headline, is_a, loggable
 from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason, VisitResult
-from lowkiq_lambda.engine.lease import Moment
 from lowkiq_lambda.engine.leased_shard import Claim, LeasedShard
 from lowkiq_lambda.engine.perform import ALL_DONE, BatchResult, about, interruptions
 from lowkiq_lambda.engine.visit_settings import VisitSettings
@@ -186,23 +185,13 @@ class ShardVisit:
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
         """Perform a batch, and those behind it for which its look at the time holds; settle them if that is due."""
-        shard, looked_at = self._shard, Moment.now(self._settings.clock)
-        claim.batch, claim.begun_at = batch, looked_at.monotonic
+        settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
+        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
+        begun, since, holds_for = clock.monotonic(), clock.time(), shard.look_holds_for(claim)
+        claim.batch, claim.begun_at, until = batch, begun, begun + holds_for
         if claim.lone_suspect:
             shard.start(batch[0].id)
         self._budget.note_batch()
-        ended = self._run_row(claim, batch, looked_at, shard.look_holds_for(claim))
-        is_due = ended - claim.settled_at >= self._settings.settle_interval
-        if is_due and claim.left and not self._ending.is_interrupted:
-            shard.hand_over()
-            shard.settle("part")
-            claim.settled_at = ended
-
-    def _run_row(self, claim: Claim, batch: list[Delivery], looked_at: Moment, holds_for: float) -> float:
-        """Perform batches until something speaks for another look, and note their results; when the last one ended."""
-        settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
-        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
-        begun, since, until = looked_at.monotonic, looked_at.wall, looked_at.monotonic + holds_for
         computing, computed, has_run = thread_time() if shard.samples_more else None, None, False
         done, took, waited = list[Delivery](), list[float](), list[float]()
         try:
@@ -231,7 +220,15 @@ class ShardVisit:
         else:
             settings.timing.observe_each(took, wall)
         shard.note_batches(took, waited, computed)
-        return ended
+        self._settle_if_due(claim, ended)
+
+    def _settle_if_due(self, claim: Claim, now: float) -> None:
+        """Write the outcomes that have waited for long enough, if more of the claim is to run."""
+        is_due = now - claim.settled_at >= self._settings.settle_interval
+        if is_due and claim.left and not self._ending.is_interrupted:
+            self._shard.hand_over()
+            self._shard.settle("part")
+            claim.settled_at = now
 
     def _note_result(self, claim: Claim, batch: list[Delivery], result: BatchResult) -> bool:
         """Note a result that has more to tell than that all ids are done; whether it is of a job with a cursor."""
