@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+WHOLE_LOOK: Final = 60.0
+"""Seconds from one look at all that shards without jobs keep to the next."""
 LIMITS_KNOWN_FOR: Final = 60.0
 """Seconds for which visits ask for permits whose shards said that limits were set; then one finds out anew."""
 LookAtTasks: TypeAlias = Callable[[Collection[bytes], Callable[[], float]], None]
@@ -81,6 +83,8 @@ class Drainer:
             after_settling=self._tell_settled,
         )
         self._limits_set: dict[str, float] = {}
+        self._whole_at: dict[str, float] = {}
+        """When the shards of each queue are looked at so again (monotonic)."""
         """Until when (monotonic) it counts that an operator has set limits, by queue."""
         self._running: set[ShardVisit] = set()
         self._looking: set[ShardVisit] = set()
@@ -177,13 +181,21 @@ class Drainer:
             self._ensure_declared(queue, retry_for)
         self.history.hand_over_if_due()
         look = DeclarationLook({queue.worker.queue_name: queue.stored for queue in queues})
-        states = probe(self._backend, shards, retry_for, look)
+        states = probe(self._backend, shards, retry_for, look, whole=self._looks_whole(queues))
         if self._survivors.tell(shards):
             states = probe(self._backend, shards, retry_for, look)
         for name in look.changed:
             self._queues[name].note_change()
         self.learn(look.changed, 0.0)
         return self._noting_closed(states)
+
+    def _looks_whole(self, queues: Iterable[Queue]) -> bool:
+        """Whether shards without jobs are read whole, too: they may keep items of tasks, whose end is looked after."""
+        now, names = self.clock.monotonic(), [queue.worker.queue_name for queue in queues]
+        is_due = any(now >= self._whole_at.get(name, -math.inf) for name in names)
+        if is_due:
+            self._whole_at.update(dict.fromkeys(names, now + WHOLE_LOOK))
+        return is_due
 
     def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:
         """Drain a shard as far as the budget allows; see `ShardVisit.visit` for what it raises."""

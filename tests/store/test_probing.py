@@ -13,6 +13,7 @@ from redis.exceptions import NoPermissionError
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.engine.board import ShardBoard
+from lowkiq_lambda.engine.drainer import WHOLE_LOOK
 from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.local.listener import Listener
 from lowkiq_lambda.local.outage import Outage
@@ -106,6 +107,13 @@ def test_p8_five_hundred_idle_queues_cost_few_commands(app: Lowkiq, clock: Manua
     own_server.admin.config_resetstat()
     poll(listener)
     assert commands(own_server) <= idle + 24 + 4
+    # What shards keep for others, such as items of tasks, is read once a minute.
+    clock.advance(WHOLE_LOOK)
+    own_server.admin.config_resetstat()
+    poll(listener)
+    whole = commands(own_server)
+    assert 3 * QUEUES * SHARDS < whole
+    assert (whole + idle * WHOLE_LOOK / (0.75 * POLL)) / WHOLE_LOOK <= MOST_A_SECOND
 
 
 class Looks:

@@ -150,7 +150,12 @@ def _differs(declared: bytes, answer: object) -> bool:
 
 
 def probe(
-    backend: Backend, shards: Sequence[ShardRef], retry_for: float, look: DeclarationLook | None = None
+    backend: Backend,
+    shards: Sequence[ShardRef],
+    retry_for: float,
+    look: DeclarationLook | None = None,
+    *,
+    whole: bool = False,
 ) -> list[ProbeResult]:
     """The work of each shard, for a process that looks again and again: a shard without jobs is "empty".
 
@@ -159,12 +164,15 @@ def probe(
     their own. A shard with any of them is read whole each time: when its next job is due, and its lease or pause ends.
     Thus nothing is found later than by a look at each.
 
+    Other than work, such as items of tasks that are kept, is told with `whole` alone.
+
     `look` goes with it: that a shard without jobs was closed is not seen, but its queue has another declaration then.
     Raises BackendError if a shard cannot be read for `retry_for` seconds.
     """
     reader = ShardReader(backend, retry_for)
     groups, extra = reader.groups(shards), look.commands(backend) if look else []
-    answers = reader.ask_each(_SCRIPT, [(group, (_WORK,)) for group in groups], extra)
+    words = () if whole else (_WORK,)
+    answers = reader.ask_each(_SCRIPT, [(group, words) for group in groups], extra)
     if look:
         look.take(answers[: len(extra)])
     states = (_states(backend, group, reply) for group, reply in zip(groups, answers[len(extra) :], strict=True))
