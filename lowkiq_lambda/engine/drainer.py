@@ -83,9 +83,9 @@ class Drainer:
             after_settling=self._tell_settled,
         )
         self._limits_set: dict[str, float] = {}
-        self._whole_at: dict[str, float] = {}
-        """When the shards of each queue are looked at so again (monotonic)."""
         """Until when (monotonic) it counts that an operator has set limits, by queue."""
+        self._whole_at: dict[str, float] = {}
+        """When (monotonic) the shards of a queue are read whole again, by queue."""
         self._running: set[ShardVisit] = set()
         self._looking: set[ShardVisit] = set()
         """Those that have left their shard and complete tasks."""
