@@ -10,7 +10,7 @@ from tests.browser.conftest import Visit
 from tests.browser.killing import kill
 from tests.browser.looks import DESK, NARROW
 from tests.kit.handlers import FailingHandler
-from tests.kit.steering import confirm, expect_done
+from tests.kit.steering import ask, confirm, expect_done
 
 NIGHTLY = pytest.mark.nightly("another of the list is part of each check")
 PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
@@ -110,7 +110,7 @@ def test_many_are_requeued_without_scripts(
     monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)
     kill(app, worker, handler, [{"id": f"dead-{number}"} for number in range(30)])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
-    page.get_by_role("button", name="Requeue all").click()
+    ask(page, "Requeue all")
     told = list[str]()
     while page.get_by_role("heading", name="?").is_visible():
         told.append(page.locator(".count").inner_text())
