@@ -24,6 +24,7 @@ _TEXT_OR_COMMENT: Final = re.compile(
 INTERNAL: Final[Mapping[str, Sequence[str]]] = {
     "aws": ["sqs_inbox"],
     "base": ["clock", "error"],
+    "cli": [],
     "contrib/otel": ["instrumenting"],
     "dashboard": ["__init__", "api/", "app", "moving", "saved_views", "security/", "tasks_api"],
     "declare": ["duty", "error_rules", "ingest", "worker"],
