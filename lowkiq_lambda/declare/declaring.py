@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
@@ -369,7 +370,7 @@ def _gets_self(attribute: object) -> bool:
     """Whether a function gets the object of its class as its first argument."""
     if isinstance(attribute, partial) and sys.version_info < (3, 14):
         return False
-    return hasattr(type(attribute), "__get__") and not isinstance(attribute, staticmethod | classmethod)
+    return hasattr(type(attribute), "__get__") and not isinstance(attribute, staticmethod | classmethod | MethodType)
 
 
 def _defines(worker: type[Worker[Any]], method: str) -> bool:

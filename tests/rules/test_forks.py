@@ -47,7 +47,7 @@ def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     assert 2 == sum(line["what"] == "around" for line in told)
     assert (2 if kind == "perform_items" else 0) == sum(line["what"] == "item" for line in told)
     assert 0 == ended.returncode
-    assert ("in the child" in ended.stderr) == (way == "error")
+    assert ("ValueError: in the child" in ended.stderr) == (way == "error")
     assert ("cannot wait: the event loop is that of its parent" in ended.stderr) == (way == "wait")
 
 

@@ -183,11 +183,16 @@ PLACES: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
+def may_be_a_key(part: object) -> bool:
+    """A view of a dict says from Python 3.12 on that it has a hash, and has none."""
+    return isinstance(part, Hashable) and not isinstance(part, MappingProxyType)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_e62_each_value_passes_or_not_wherever_it_stands(place: str) -> None:
     """E-62: neither the place of a value nor the size of the payload changes the answer."""
     around = PLACES[place]
-    payloads = [around(part) for part in PARTS if place != "as a key" or isinstance(part, Hashable)]
+    payloads = [around(part) for part in PARTS if place != "as a key" or may_be_a_key(part)]
 
     assert [] == [payload for payload in payloads if field_by_field(payload) != dumped_or_none(payload)]
 
