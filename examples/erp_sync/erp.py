@@ -18,18 +18,19 @@ from examples.erp_sync.clients import BROKEN, REFUSED, THROTTLED, TOO_OLD
 Tell: TypeAlias = Callable[[str, Any], Response]
 """Given an id and a body: the answer."""
 
-LATENCY = 0.01
 SLOW = 0.4
-"""Seconds that a request takes."""
+"""Seconds that a slow request takes."""
 FAILURES_IN_A_ROW = 3
 """More of one path never come, so that retries reach their end with poison alone."""
 TIMED_OUT = 504
 
 
 class Erp:
-    """What it has, what it was asked, and how it answers. `failures` is a share of the requests."""
+    """What it has, what it was asked, and how it answers. `failures` is a share of requests, `latency` is in seconds."""
 
-    def __init__(self, rate: int, failures: float, poison: Collection[str], seed: int) -> None:
+    def __init__(
+        self, rate: int, failures: float, poison: Collection[str], seed: int, *, latency: float = 0.01
+    ) -> None:
         self.orders: dict[str, dict[str, Any]] = {}
         self.stock: Counter[str] = Counter()
         self.products: dict[str, dict[str, Any]] = {}
@@ -39,6 +40,7 @@ class Erp:
         self.rate = rate
         """Requests a second that it serves."""
         self._failures = failures
+        self._latency = latency
         self._poison = poison
         self._random = Random(seed)
         self._movements: set[int] = set()
@@ -65,7 +67,7 @@ class Erp:
         if self._is_too_much():
             return self._said("throttled", THROTTLED, "too many requests", {"retry-after": "1"})
         body = msgspec.json.decode(await request.body())
-        await asyncio.sleep(SLOW if self._draw("slow") else LATENCY)
+        await asyncio.sleep(SLOW if self._draw("slow") else self._latency)
         path, id = request.url.path, request.path_params.get("id", "")
         # An order that is poison has its own failure, each time: that one is what its job dies of.
         if id not in self._poison and self._failed_in_a_row[path] < FAILURES_IN_A_ROW and self._draw("failed"):

@@ -36,7 +36,7 @@ class SyncOrder(TryAgainSoon, Worker[OrderChanged]):
     """Tells the ERP the newest version of an order: a late or repeated webhook changes nothing."""
 
     merge = "latest"
-    rate = Rate(20, per=1)
+    rate = Rate(int(os.environ.get("ORDERS_RATE", "20")), per=1)
 
     def perform_job(self, job: BatchJob[OrderChanged]) -> None:
         """One order, one request."""

@@ -12,7 +12,10 @@ class Knobs:
     orders: int = 200
     products: int = 40
     failures: float = 0.05
+    day: bool = False
     erp_rate: int = 25
+    latency: float = 0.01
+    orders_rate: int = 20
     poison: int = 1
     kills: int = 0
     seed: int = 1
@@ -24,7 +27,7 @@ class Knobs:
         """Refuse a run that could not begin or never end."""
         if not 0 <= self.failures <= 1 / 2:
             raise ValueError(f"--failures is a share from 0 to 0.5, and not {self.failures}")
-        for name in ("rate", "seconds", "orders", "products", "erp_rate"):
+        for name in ("rate", "seconds", "orders", "products", "erp_rate", "latency", "orders_rate"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"--{name.replace('_', '-')} must be above 0, and is {getattr(self, name)}")
         for name in ("poison", "kills", "port"):
@@ -39,6 +42,9 @@ HELP = {
     "products": "how many products there are",
     "failures": "share of the ERP's answers that fail, of those that are slow, of those that other users' requests "
     "throttle, and of order webhooks that are lost",
+    "day": "the seconds are a day: changes are few at its ends, and nearly twice as many as in the mean at noon",
+    "latency": "seconds that the ERP takes for a request",
+    "orders_rate": "orders a second that the web app begins at most, for the ERP's sake",
     "erp_rate": "requests a second that the ERP serves; it answers 429 to more",
     "poison": "orders that the ERP can never take",
     "kills": "how often the web app is killed, with its daemon, and started again",

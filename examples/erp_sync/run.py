@@ -81,7 +81,7 @@ class WebApp:
 def run(knobs: Knobs, stop: Event, say: Callable[[str], object]) -> Report:
     """Run it until all is quiet. Raises RunError, and KeyboardInterrupt where `stop` is set."""
     poison = [order_id(number) for number in range(knobs.poison)]
-    shop, erp = Shop(knobs), Erp(knobs.erp_rate, knobs.failures, poison, knobs.seed)
+    shop, erp = Shop(knobs), Erp(knobs.erp_rate, knobs.failures, poison, knobs.seed, latency=knobs.latency)
     with served(shop.app) as shop_url, served(erp.app) as erp_url, _web(knobs, shop_url, erp_url, say) as web:
         before = _wait(web, stop, lambda _: True)
         if before["waiting"] or before["morgue"]:
@@ -116,6 +116,7 @@ def _web(knobs: Knobs, shop_url: str, erp_url: str, say: Callable[[str], object]
             "LOWKIQ_REDIS_URL": f"embedded:{folder}",
             "LOWKIQ_LEASE_TTL": LEASE,
             "LOWKIQ_DASHBOARD_PASSWORD": password,
+            "ORDERS_RATE": str(knobs.orders_rate),
         }
         environment = {**defaults, **os.environ, "SHOP_URL": shop_url, "ERP_URL": erp_url}
         web = WebApp(port, environment, Path(knobs.log))

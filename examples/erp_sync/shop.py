@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import pi, sin
 from random import Random
 from threading import Event
 from typing import Any
@@ -24,6 +25,9 @@ LATE = 2.0
 """Seconds that a webhook may be late; a later change overtakes it."""
 REPEATED = 0.1
 """The share of webhooks that come twice."""
+NOON = 0.8
+"""The share by which more changes come at noon than in the mean; at midnight it is as many fewer."""
+_HALVINGS = 30
 MOVES = 0.3
 """The share of changes that move stock."""
 NO_PICTURE = 10
@@ -53,7 +57,22 @@ def plan(knobs: Knobs, now: float) -> list[Change]:
     """All that is to change, by time. Versions grow with the time `now` (Unix seconds), as those of a real shop do."""
     random = Random(knobs.seed)
     count = max(knobs.poison, round(knobs.rate * knobs.seconds))
-    return [_change(knobs, random, number, number / knobs.rate, int(now * 1000)) for number in range(count)]
+    at = _time_of_day if knobs.day else float
+    return [
+        _change(knobs, random, number, knobs.seconds * at(number / count), int(now * 1000)) for number in range(count)
+    ]
+
+
+def _time_of_day(share: float) -> float:
+    """The share of a day after which that share of its changes has come: at noon they come fastest."""
+    earliest, latest = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (earliest + latest) / 2
+        if middle - NOON * sin(2 * pi * middle) / (2 * pi) < share:
+            earliest = middle
+        else:
+            latest = middle
+    return earliest
 
 
 def _change(knobs: Knobs, random: Random, number: int, at: float, version: int) -> Change:

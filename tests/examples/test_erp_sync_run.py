@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,16 @@ def test_a_seed_plans_the_same_changes_again() -> None:
     assert ["1000", "1001", "1002"] == [change.body["id"] for change in first[:3]]
     assert any(not change.sent_at for change in first)
     assert any(len(change.sent_at) > 1 for change in first)
+
+
+def test_a_day_has_as_many_changes_and_most_of_them_at_noon() -> None:
+    """They come in order, within the day, and the hours around noon have eight times those around midnight."""
+    knobs = Knobs(seconds=24, rate=100, day=True)
+    hours = Counter(int(change.at) for change in plan(knobs, 100.0))
+
+    assert 2_400 == sum(hours.values())
+    assert [*range(24)] == [*hours]
+    assert 7 < (hours[11] + hours[12]) / (hours[0] + hours[23]) < 9
 
 
 @pytest.mark.parametrize(
