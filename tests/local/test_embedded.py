@@ -406,6 +406,19 @@ def test_who_joins_leaves_or_looks_is_alone_with_the_folder(
     assert not is_locked(data_dir / "lock")
 
 
+def taking(port: int | None) -> socket.socket:
+    """Another program on the port of a server that has ended: its lock may be free a moment before its port is."""
+
+    def taken() -> socket.socket | None:
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", port or 0))
+        return None
+
+    listening = eventually(taken, what="the port of a server that has ended")
+    assert listening is not None
+    return listening
+
+
 def is_locked(path: Path) -> bool:
     """Whether somebody holds the lock, be it this process."""
     with path.open() as file:
@@ -471,7 +484,7 @@ def test_a_dead_servers_port_may_be_anothers_by_now(open_server: Open) -> None:
     first = open_server()
     before = urlsplit(first.url)
     first.close()
-    with socket.create_server(("127.0.0.1", before.port or 0)):
+    with taking(before.port):
         after = urlsplit(open_server().url)
 
     assert before.port != after.port
@@ -486,7 +499,7 @@ def test_a_living_user_is_told_that_the_port_was_lost(
     os.kill(opened.pid, signal.SIGKILL)
     eventually(lambda: not lives(data_dir), what="the server's end")
 
-    with socket.create_server(("127.0.0.1", urlsplit(opened.url).port or 0)):
+    with taking(urlsplit(opened.url).port):
         assert opened.revive()
 
     assert "another program has its port now, so it has a new one: start this anew" in caplog.text
