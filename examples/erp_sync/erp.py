@@ -26,7 +26,7 @@ TIMED_OUT = 504
 
 
 class Erp:
-    """What it has, what it was asked, and how it answers. `failures` is a share of requests, `latency` is in seconds."""
+    """What it has and what it was asked. `failures` is a share of the requests, and `latency` is in seconds."""
 
     def __init__(
         self, rate: int, failures: float, poison: Collection[str], seed: int, *, latency: float = 0.01
