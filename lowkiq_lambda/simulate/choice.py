@@ -1,0 +1,82 @@
+"""What is tried: shards, batches, calls at once, and the compute that drains them."""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+Compute: TypeAlias = Literal["daemon", "minute", "shards", "wake", "linger", "start"]
+"""`daemon`: processes that always run. The others are functions: `minute`: one schedule a minute, whose invocation
+drains all shards; `shards`: a schedule for each shard; `wake`: as `minute`, and a push into an idle shard starts an
+invocation; `linger`: as `minute`, and an invocation listens for pushes until its time is over; `start`: as `minute`,
+with an invocation for each shard that waits, and a successor for one that ran out of time."""
+
+FULL_PROCESSOR: Final = 1_769.0
+"""Megabytes of a function that has one whole processor; a smaller one has its share of it."""
+MOST_SHARDS: Final = 10_000
+MOST_IN_FLIGHT: Final = 1_000
+"""Ids of a batch, and of a claim."""
+
+Whole: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to run a queue. Times are seconds.
+
+    `threads`: shards that are drained at once, by all processes of a daemon together, or by one invocation. `cores`:
+    processors of a daemon; its `processes` use at most one each. `memory`: megabytes of a function, which set its share
+    of a processor; `timeout`: how long its invocations may drain; `cold_start`: of one without a warm environment.
+    `max_running`: calls at once of the whole queue; `rate`: ids a second that may begin; 0: no limit.
+    `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
+    nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
+    `payloads_at_once`: of an id in one call; 0: all that wait.
+    `settle_interval`, `round_trip`, `engine` (the engine's part of a call) and `start` (from a push to the visit of an
+    idle shard) are as measured of a daemon; `wake` is the same for a warm function that a push starts.
+    """
+
+    shards: Annotated[int, Meta(ge=1, le=MOST_SHARDS)] = 5
+    batch: Annotated[int, Meta(ge=1, le=MOST_IN_FLIGHT)] = 1
+    concurrency: Annotated[int, Meta(ge=1, le=MOST_IN_FLIGHT)] = 1
+    compute: Compute = "daemon"
+    threads: Whole = 5
+    processes: Whole = 1
+    cores: Annotated[float, Meta(gt=0)] = 1.0
+    memory: Annotated[int, Meta(ge=128, le=10_240)] = 256
+    timeout: Annotated[float, Meta(gt=0)] = 55.0
+    cold_start: Seconds = 1.0
+    max_running: Annotated[int, Meta(ge=0)] = 0
+    rate: Annotated[float, Meta(ge=0)] = 0.0
+    failures: Share = 0.0
+    retry_in: Seconds = 15.0
+    outages: tuple[tuple[float, float], ...] = ()
+    payloads_at_once: Annotated[int, Meta(ge=0)] = 0
+    settle_interval: Seconds = 0.05
+    round_trip: Seconds = 0.0008
+    engine: Seconds = 0.00005
+    start: Seconds = 0.0015
+    wake: Seconds = 0.030
+
+    def __post_init__(self) -> None:
+        # A value that no decoder has made is checked, too.
+        if self.batch * self.concurrency > MOST_IN_FLIGHT:
+            raise ValueError(f"batch times concurrency is at most {MOST_IN_FLIGHT:,}")
+        if self.failures >= 1.0:
+            raise ValueError("where all ids fail, no simulation ends: give failures below 100 %")
+
+    @property
+    def is_function(self) -> bool:
+        """Whether invocations drain the queue."""
+        return self.compute != "daemon"
+
+    @property
+    def slots(self) -> int:
+        """Calls that the compute makes at once, at most, whatever the shards."""
+        visits = self.shards if self.compute in {"shards", "start", "wake"} else min(self.threads, self.shards)
+        return visits * self.concurrency
+
+    @property
+    def usable_cores(self) -> float:
+        """Processors of a daemon, or of one invocation, as far as Python uses them: one for each process."""
+        return self.memory / FULL_PROCESSOR if self.is_function else min(self.cores, float(self.processes))

@@ -1,0 +1,130 @@
+"""Traces of CSV files: pushes one by one, or how many there were in each minute."""
+
+import csv
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Final, TextIO
+
+from lowkiq_lambda.simulate.trace import LONGEST, BadTrace
+
+_SEPARATORS: Final = ",;\t"
+_MINUTE: Final = 60.0
+_MOST_PAYLOADS: Final = 1_000_000
+_MOST_JOBS: Final = 1e9
+_SECONDS_FROM: Final = 100_000_000
+
+
+class Rows:
+    """The rows of an open file behind its headings, with the number of the line that was read last."""
+
+    def __init__(self, file: TextIO) -> None:
+        heading = next((line for line in file if line.strip()), None)
+        if heading is None:
+            raise BadTrace("the file is empty")
+        self._separator = max(_SEPARATORS, key=heading.count)
+        self.columns = [name.strip().strip('"').casefold() for name in heading.strip().split(self._separator)]
+        self.has_rates = {"minute", "jobs"} <= {*self.columns}
+        if not self.has_rates and not {"at", "id"} <= {*self.columns}:
+            raise BadTrace(f"line 1: expected at,id or at,id,payloads or minute,jobs, not {heading.strip()[:80]!r}")
+        self._reader = csv.reader(file, delimiter=self._separator)
+
+    @property
+    def line(self) -> int:
+        """The number of the line that was read last."""
+        return self._reader.line_num + 1
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        try:
+            for cells in self._reader:
+                if not any(map(str.strip, cells)):
+                    continue
+                if len(cells) < len(self.columns):
+                    raise BadTrace(
+                        f"line {self.line}: {len(cells)} columns, and the first line has {len(self.columns)}"
+                    )
+                yield dict(zip(self.columns, cells, strict=False))
+        except csv.Error as error:
+            raise BadTrace(f"line {self.line}: {error}") from error
+
+    def number(self, text: str) -> float:
+        """The number of a cell; a comma is a decimal one where commas separate nothing."""
+        try:
+            value = float(text.strip() if self._separator == "," else text.strip().replace(",", "."))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise BadTrace(f"line {self.line}: {text[:40]!r} is no number")
+        return value
+
+    def moment(self, text: str) -> float:
+        """A time of a cell: Unix seconds, or ISO 8601, in UTC where it names no zone."""
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            return self.number(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+@contextmanager
+def rows_of(path: str | PathLike[str]) -> Iterator[Rows]:
+    """The open file. Raises BadTrace, which names the file."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield Rows(file)
+    except (BadTrace, OSError, UnicodeError) as error:
+        raise BadTrace(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
+
+
+def pushes_of(rows: Rows) -> Iterator[tuple[float, str, int]]:
+    """When, which id, how many payloads."""
+    last = -math.inf
+    for row in rows:
+        time = rows.moment(row["at"])
+        if time < last:
+            raise BadTrace(f"line {rows.line}: the time runs backwards, from {last:.3f} to {time:.3f}")
+        last = time
+        yield time, row["id"].strip(), _whole(rows, row.get("payloads", "1"), 1, _MOST_PAYLOADS)
+
+
+def rates_of(rows: Rows) -> tuple[float, list[float]]:
+    """The begin (Unix seconds), and jobs a second in each minute from there on; minutes without a row have none.
+
+    A minute is its number, or a time in it.
+    """
+    rates: list[float] = []
+    begin, last = 0, -1
+    for row in rows:
+        minute = _minute(rows, row["minute"])
+        begin = begin if rates else minute
+        if rates and minute <= last:
+            raise BadTrace(f"line {rows.line}: minute {minute} is not after minute {last}")
+        if (minute - begin) * _MINUTE > LONGEST:
+            raise BadTrace(f"line {rows.line}: it is more than {LONGEST / 86_400:.0f} days after the first")
+        rates += [0.0] * (minute - begin - len(rates))
+        jobs = rows.number(row["jobs"])
+        if not 0 <= jobs <= _MOST_JOBS:
+            raise BadTrace(f"line {rows.line}: {jobs:g} jobs: give a number from 0 to {_MOST_JOBS:,.0f}")
+        rates.append(jobs / _MINUTE)
+        last = minute
+    if not rates:
+        raise BadTrace("there is no row in it")
+    return begin * _MINUTE, rates
+
+
+def _minute(rows: Rows, text: str) -> int:
+    stripped = text.strip()
+    # A number as large as that is Unix seconds.
+    if stripped.isdecimal() and int(stripped) < _SECONDS_FROM:
+        return int(stripped)
+    return int(rows.moment(stripped) // _MINUTE)
+
+
+def _whole(rows: Rows, text: str, least: int, most: int) -> int:
+    value = rows.number(text)
+    if not (value.is_integer() and least <= value <= most):
+        raise BadTrace(f"line {rows.line}: {text[:40]!r} is no whole number from {least} to {most:,}")
+    return int(value)

@@ -1,0 +1,185 @@
+"""A visit to a shard whose calls run side by side, in slots, under one lease.
+
+It settles what has ended a settle interval after the first end, and claims more with that; with a slot free it looks
+for more after a tenth of a second, doubled up to a second, or when a push rings.
+"""
+
+import math
+from collections import deque
+from typing import Final
+
+from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
+from lowkiq_lambda.simulate.state import Shard, State
+from lowkiq_lambda.simulate.visits import TURN, Leave, is_over
+
+FIRST_LOOK: Final = 0.1
+LONGEST_LOOK: Final = 1.0
+SOONEST_LOOK: Final = 0.005
+"""Seconds between two looks for more: the first, the longest, and the least where pushes ring."""
+TURN_CALLS: Final = 20
+LONGEST_TURN: Final = 5.0
+"""A turn lasts as long as so many calls, but no longer than so many seconds."""
+
+
+class Standing:
+    """How a visit stands."""
+
+    __slots__ = (
+        "ended",
+        "is_last",
+        "left",
+        "look_at",
+        "looked_at",
+        "looks",
+        "planned_at",
+        "running",
+        "unsettled_since",
+    )
+
+    def __init__(self) -> None:
+        self.left: deque[int] = deque()
+        """Claimed ids that wait for a slot."""
+        self.running = 0
+        self.ended: list[int] = []
+        self.unsettled_since = math.inf
+        self.look_at, self.looked_at, self.looks = 0.0, -math.inf, 0
+        self.is_last = False
+        """Whether it claims nothing more."""
+        self.planned_at = math.inf
+        """When it looks up next."""
+
+
+class SideBySide:
+    """Up to `concurrency` calls at once in a shard."""
+
+    def __init__(self, state: State, leave: Leave) -> None:
+        self._state = state
+        self._leave = leave
+        self._starved: set[Shard] = set()
+        """Shards whose next call waits for the limit of the queue."""
+
+    def begin(self, at: float, shard: Shard) -> None:
+        """The shard has a holder now, and its lease is taken with the first claim."""
+        shard.began_at = at
+        shard.side = Standing()
+        self._state.plan(at + self._state.choice.round_trip, self._first, (shard, shard.side))
+
+    def _first(self, at: float, what: tuple[Shard, Standing]) -> None:
+        shard, standing = what
+        self._claim(at, shard, standing)
+        self._go_on(at, shard, standing)
+
+    def ring(self, at: float, shard: Shard) -> None:
+        """An id was pushed to the held shard: with a slot free, the visit looks for it."""
+        standing: Standing | None = shard.side
+        if standing is not None and standing.running < self._state.choice.concurrency:
+            standing.look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
+            self._plan(max(at + self._state.choice.start, standing.look_at), shard, standing)
+
+    def _plan(self, at: float, shard: Shard, standing: Standing) -> None:
+        if at < standing.planned_at:
+            standing.planned_at = at
+            self._state.plan(at, self._look_up, (shard, standing))
+
+    def _look_up(self, at: float, what: tuple[Shard, Standing]) -> None:
+        shard, standing = what
+        if shard.side is standing and standing.planned_at <= at:
+            standing.planned_at = math.inf
+            self._go_on(at, shard, standing)
+
+    def _go_on(self, at: float, shard: Shard, standing: Standing) -> None:
+        """Begin what may begin, settle and claim what is due for it, and plan the next look; or end."""
+        choice = self._state.choice
+        now = at
+        while True:
+            self._start(now, shard, standing)
+            if not standing.running and not standing.left:
+                now = self._settle(now, shard, standing)
+                if not standing.left:
+                    shard.side = None
+                    self._leave(now, shard)
+                    return
+                continue
+            settle_at = standing.unsettled_since + choice.settle_interval
+            wants_more = not standing.is_last and (
+                standing.running < choice.concurrency or len(standing.left) < self._low(shard) * choice.batch
+            )
+            until = min(settle_at, standing.look_at) if wants_more else settle_at
+            if now < until:
+                break
+            now = self._settle(now, shard, standing)
+        if until < math.inf:
+            self._plan(until, shard, standing)
+
+    def _low(self, shard: Shard) -> int:
+        """With fewer calls waiting than that, more is claimed, so that they begin while the server is asked."""
+        choice = self._state.choice
+        if not shard.mean:
+            return 0
+        spare = int(choice.concurrency * choice.settle_interval / shard.mean)
+        return min(math.ceil(2 * choice.round_trip * choice.concurrency / shard.mean), spare // 2)
+
+    def _start(self, at: float, shard: Shard, standing: Standing) -> None:
+        state, left, holder = self._state, standing.left, shard.holder
+        choice = state.choice
+        while left and standing.running < choice.concurrency and holder is not None:
+            if choice.max_running and state.running >= choice.max_running:
+                self._starved.add(shard)
+                return
+            part = [left.popleft() for _ in range(min(choice.batch, len(left)))]
+            begins = state.permitted_at(at, len(part)) if choice.rate else at
+            standing.running += 1
+            state.running += 1
+            holder.open += 1
+            payloads = state.begin(part, begins)
+            failed = state.failing(part, payloads) if choice.failures else []
+            seconds = state.took(shard, holder, len(part), payloads)
+            state.plan(begins + seconds, self._end_call, (shard, standing, part, failed))
+
+    def _end_call(self, at: float, what: tuple[Shard, Standing, list[int], list[tuple[int, int]]]) -> None:
+        shard, standing, part, failed = what
+        state = self._state
+        standing.running -= 1
+        state.running -= 1
+        if shard.holder is not None:
+            shard.holder.open -= 1
+        if failed:
+            failing = {number for number, _ in failed}
+            part = [number for number in part if number not in failing]
+            state.fail(at, failed)
+        standing.ended += part
+        standing.unsettled_since = min(standing.unsettled_since, at)
+        self._go_on(at, shard, standing)
+        if self._starved:
+            waiting, self._starved = self._starved, set()
+            for other in waiting:
+                if other.side is not None and other is not shard:
+                    self._go_on(at, other, other.side)
+
+    def _settle(self, at: float, shard: Shard, standing: Standing) -> float:
+        """Write what has ended, and claim what there is room for; when that is done."""
+        state = self._state
+        state.free(standing.ended, at)
+        standing.ended = []
+        standing.unsettled_since = math.inf
+        standing.looked_at = at
+        self._claim(at, shard, standing)
+        return at + state.choice.round_trip
+
+    def _claim(self, at: float, shard: Shard, standing: Standing) -> None:
+        state = self._state
+        choice, mean, line = state.choice, shard.mean, shard.line
+        least = max(TURN, min(LONGEST_TURN, TURN_CALLS * mean))
+        standing.is_last = standing.is_last or bool(state.away_until(at)) or is_over(state, shard, at, least)
+        if standing.is_last:
+            return
+        batch, concurrency = choice.batch, choice.concurrency
+        spare = int(concurrency * choice.settle_interval / mean) if mean else 0
+        most = batch * max(concurrency, min(concurrency + spare, MOST_IN_FLIGHT // batch))
+        room = min(len(line), most - standing.running * batch - len(standing.left))
+        if room > 0:
+            standing.left.extend([line.popleft() for _ in range(room)])
+            standing.look_at, standing.looks = 0.0, 0
+        else:
+            standing.looks += 1
+            standing.look_at = at + min(LONGEST_LOOK, FIRST_LOOK * 2 ** min(standing.looks - 1, 4))

@@ -1,0 +1,210 @@
+"""The state of a simulated queue: ids and their pushes, shards with their lines, holders, and the events to come.
+
+Times are seconds from the begin of the trace. An id waits (`first` has the time of its first push), is in flight, both,
+or neither: a push to a waiting id merges, and one to an id in flight waits until that is settled.
+"""
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable
+from heapq import heappush
+from itertools import count
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from lowkiq_lambda.simulate.choice import Choice
+from lowkiq_lambda.simulate.times import Times
+from lowkiq_lambda.simulate.trace import Trace
+
+NOTHING: Final = -1.0
+"""In place of a time: no payload of the id waits."""
+SMOOTHING: Final = 0.1
+"""Weight of a call in the mean that the engine keeps."""
+Act: TypeAlias = Callable[[float, Any], None]
+
+
+class Holder:
+    """What drains: the daemon, or an invocation."""
+
+    __slots__ = ("began_at", "ended_at", "ends_at", "free", "is_alone", "open", "visits")
+
+    def __init__(self, at: float, ends_at: float, free: int, *, is_alone: bool) -> None:
+        self.began_at = self.ended_at = at
+        self.ends_at = ends_at
+        """When it must have ended."""
+        self.free = free
+        """Further shards that it may drain at once."""
+        self.is_alone = is_alone
+        """Whether it is for one shard, so that no other waits for its turn."""
+        self.visits = 0
+        self.open = 0
+        """Calls that run."""
+
+
+class Shard:
+    """A shard, its line of due ids, and its visit."""
+
+    __slots__ = ("began_at", "busy", "held", "holder", "holderless", "line", "mean", "payloads", "side", "waits_since")
+
+    def __init__(self) -> None:
+        self.line: deque[int] = deque()
+        self.holder: Holder | None = None
+        self.began_at = 0.0
+        """When the visit began."""
+        self.mean = 0.0
+        """Seconds of a call, as the engine smooths them; 0: not known."""
+        self.side: Any = None
+        """Of a visit whose calls run side by side: how it stands."""
+        self.waits_since = NOTHING
+        """Since when it has due work and no holder."""
+        self.busy = self.held = self.holderless = 0.0
+        self.payloads = 0
+
+
+class State:
+    """All that a simulation changes."""
+
+    def __init__(self, trace: Trace, times: Times, choice: Choice, seed: int) -> None:
+        self.choice, self.times = choice, times
+        self.trace = trace
+        self.rng = Random(seed)  # noqa: S311 - a simulation needs no cryptography
+        self.shards = [Shard() for _ in range(choice.shards)]
+        of_shards = choice.shards
+        self.shard_of = [self.shards[number % of_shards] for number in trace.hashes]
+        self.first = array("d", [NOTHING]) * len(trace.hashes)
+        self.more: dict[int, list[float]] = {}
+        """Further pushes of waiting ids."""
+        self.carried: dict[int, int] = {}
+        """Payloads of ids that failed, which wait for another run; how long they waited until the first is noted."""
+        self.flying = bytearray(len(trace.hashes))
+        self.ready: set[Shard] = set()
+        """Shards with due work that nobody holds."""
+        self.events: list[tuple[float, int, Act, Any]] = []
+        self.number = count(1)
+        self.waits = array("d")
+        self.calls = self.runs = self.visits = self.invocations = self.running = 0
+        self.billed = self.busy = 0.0
+        self.last = 0.0
+        """When something happened last."""
+        self.step = max(60.0, math.ceil(trace.seconds / 10_000 / 60) * 60.0)
+        self.lags = [0.0]
+        self.depths: list[int] = []
+        self.pushed = 0
+        self._next_permit = 0.0
+        self._is_plain = not (choice.failures or choice.payloads_at_once)
+        self._spread = times.spread
+        self._mu = -times.spread * times.spread / 2
+
+    def plan(self, at: float, act: Act, what: object) -> None:
+        """`act(at, what)` is called when its time has come."""
+        heappush(self.events, (at, next(self.number), act, what))
+
+    def begin(self, part: list[int], at: float) -> int:
+        """The ids are given to a call now; how many payloads they have."""
+        first, flying, more, wait = self.first, self.flying, self.more, self.waits.append
+        longest = at - first[part[0]]
+        payloads = len(part)
+        if self._is_plain:
+            for number in part:
+                wait(at - first[number])
+                first[number] = NOTHING
+                flying[number] = 1
+                if more and number in more:
+                    further = more.pop(number)
+                    payloads += len(further)
+                    for pushed_at in further:
+                        wait(at - pushed_at)
+        else:
+            payloads = sum(self._begin_one(number, at) for number in part)
+        place = int(at / self.step)
+        lags = self.lags
+        while place >= len(lags):
+            lags.append(0.0)
+        lags[place] = max(lags[place], longest)
+        return payloads
+
+    def _begin_one(self, number: int, at: float) -> int:
+        """As `begin`, where ids fail or have a bound of payloads: the payloads of the id."""
+        most = self.choice.payloads_at_once or math.inf
+        carried = self.carried.pop(number, 0)
+        pushes = [self.first[number], *self.more.pop(number, ())] if self.first[number] >= 0 else []
+        room = int(min(len(pushes), max(0, most - carried)))
+        for pushed_at in pushes[:room]:
+            self.waits.append(at - pushed_at)
+        self.first[number] = NOTHING
+        if left := pushes[room:]:
+            self.first[number] = left[0]
+            if left[1:]:
+                self.more[number] = left[1:]
+        self.flying[number] = 1
+        return carried + room
+
+    def took(self, shard: Shard, holder: Holder, ids: int, payloads: int) -> float:
+        """A call with so many is drawn, and noted; its seconds."""
+        times, choice = self.times, self.choice
+        seconds = times.fixed + times.each_id * ids + times.each_payload * payloads
+        if self._spread:
+            seconds *= self.rng.lognormvariate(self._mu, self._spread)
+        if times.computing:
+            cores = choice.usable_cores
+            stretch = max(1.0 / min(1.0, cores), holder.open * times.computing / cores)
+            seconds *= 1.0 + times.computing * (stretch - 1.0)
+        seconds += choice.engine
+        shard.mean += (seconds - shard.mean) * (SMOOTHING if shard.mean else 1.0)
+        shard.busy += seconds
+        shard.payloads += payloads
+        self.busy += seconds
+        self.calls += 1
+        self.runs += ids
+        return seconds
+
+    def permitted_at(self, at: float, ids: int) -> float:
+        """When so many ids may begin by the rate: a second's worth may begin at once."""
+        rate = self.choice.rate
+        begin_at = max(at, self._next_permit - 1.0)
+        self._next_permit = max(self._next_permit, begin_at) + ids / rate
+        return begin_at
+
+    def failing(self, part: list[int], payloads: int) -> list[tuple[int, int]]:
+        """The ids of a call that fail, each with its payloads."""
+        share, uniform = self.choice.failures, self.rng.random
+        each = max(1, payloads // len(part))
+        return [(number, each) for number in part if uniform() < share]
+
+    def fail(self, at: float, failed: list[tuple[int, int]]) -> None:
+        """They rest, and run again."""
+        for number, payloads in failed:
+            self.carried[number] = payloads
+            self.plan(at + self.choice.retry_in, self._retry, number)
+
+    def _retry(self, at: float, number: int) -> None:
+        self.free([number], at)
+
+    def free(self, ids: list[int], at: float) -> None:
+        """They are settled: those that were pushed meanwhile, or are to run again, wait in their line."""
+        flying, first = self.flying, self.first
+        for number in ids:
+            flying[number] = 0
+            if first[number] >= 0 or (self.carried and number in self.carried):
+                shard = self.shard_of[number]
+                shard.line.append(number)
+                if shard.holder is None:
+                    self.note_ready(shard, at)
+
+    def note_ready(self, shard: Shard, at: float) -> None:
+        """It has due work, and nobody holds it."""
+        self.ready.add(shard)
+        if shard.waits_since < 0:
+            shard.waits_since = at
+
+    def head(self, shard: Shard) -> float:
+        """Since when its first id waits: a shard that has waited longest is visited first."""
+        return self.first[shard.line[0]]
+
+    def away_until(self, at: float) -> float:
+        """The end of the outage at this time; 0 without one."""
+        for since, until in self.choice.outages:
+            if since <= at < until:
+                return until
+        return 0.0

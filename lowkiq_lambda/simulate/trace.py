@@ -1,0 +1,160 @@
+"""When which ids are pushed: of a file, of rates that were measured, or of rates that somebody expects."""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from os import PathLike
+from random import Random
+from typing import Final, Self
+from zlib import crc32
+
+import msgspec
+
+LONGEST: Final = 400 * 86_400.0
+"""Seconds between the first and the last push."""
+MOST_IDS: Final = 100_000_000
+_MINUTE: Final = 60.0
+_FEW: Final = 50
+"""Pushes of a step, below which their times are drawn one after the other: no normal number stands for so few."""
+
+
+class BadTrace(ValueError):
+    """A trace that cannot be, or cannot be read; the message says where and why."""
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """Pushes in the order of their times: `at` (seconds from the begin), and a number for each id, from 0.
+
+    `hashes`: the crc32 of each id, by which it is in a shard. `seconds`: of the time that the trace tells of.
+    `starts_at`: the begin, as Unix seconds; 0 where it is of no day.
+    """
+
+    at: "array[float]"
+    ids: "array[int]"
+    hashes: "array[int]"
+    seconds: float
+    starts_at: float = 0.0
+
+    @property
+    def jobs(self) -> int:
+        """How many payloads are pushed."""
+        return len(self.at)
+
+    @classmethod
+    def of_rates(  # noqa: PLR0913 - each says something else of the pushes
+        cls,
+        rates: Sequence[float],
+        step: float = _MINUTE,
+        *,
+        ids: int = 10_000,
+        skew: float = 0.0,
+        hot: float = 0.0,
+        seed: int = 1,
+        starts_at: float = 0.0,
+    ) -> Self:
+        """Pushes at random times, of so many a second in each step of `step` seconds. Raises BadTrace.
+
+        `ids` are pushed alike often, or with `skew` as Zipf has it: the k-th most frequent one 1 / k ** skew as often.
+        `hot`: share of the pushes that are of one id.
+        """
+        _check(rates, step, ids, hot)
+        rng = Random(seed)  # noqa: S311 - pushes need no cryptography
+        at, numbers = array("d"), array("I")
+        weights = [*accumulate(number**-skew for number in range(1, ids + 1))] if skew else None
+        for place, rate in enumerate(rates):
+            times = _times(rng, rate, step)
+            begin = place * step
+            at.extend([begin + time for time in times])
+            numbers.extend(_numbers(rng, len(times), ids, weights, hot))
+        hashes = array("I", (crc32(b"%d" % number) for number in range(ids)))
+        return cls(at, numbers, hashes, len(rates) * step, starts_at)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[float, object, int]]) -> Self:
+        """Of (Unix seconds, id, payloads), in the order of their times. Raises BadTrace, with the number of the row."""
+        at, numbers, hashes = array("d"), array("I"), array("I")
+        known_ids: dict[str, int] = {}
+        starts_at, last = None, -math.inf
+        for place, (time, id_, payloads) in enumerate(rows, 1):
+            if not math.isfinite(time):
+                raise BadTrace(f"row {place}: {time} is no time")
+            if time < last:
+                raise BadTrace(f"row {place}: the time runs backwards, from {last:.3f} to {time:.3f}")
+            if payloads < 1:
+                raise BadTrace(f"row {place}: {payloads} payloads: there must be one at least")
+            starts_at, last = math.floor(time / _MINUTE) * _MINUTE if starts_at is None else starts_at, time
+            if time - starts_at > LONGEST:
+                raise BadTrace(f"row {place}: it is more than {LONGEST / 86_400:.0f} days after the first")
+            name = str(id_)
+            number = known_ids.get(name)
+            if number is None:
+                number = known_ids[name] = len(known_ids)
+                hashes.append(crc32(name.encode()))
+            for _ in range(payloads):
+                at.append(time - starts_at)
+                numbers.append(number)
+        if starts_at is None:
+            raise BadTrace("there is no row in it")
+        return cls(at, numbers, hashes, at[-1], starts_at)
+
+    @classmethod
+    def read_csv(cls, path: str | PathLike[str], *, ids: int = 10_000, skew: float = 0.0, seed: int = 1) -> Self:
+        """The file's: columns `at,id[,payloads]`, or `minute,jobs` with ids that are drawn. Raises BadTrace."""
+        from lowkiq_lambda.simulate.csv_traces import pushes_of, rates_of, rows_of  # noqa: PLC0415 - few read a file
+
+        with rows_of(path) as rows:
+            if rows.has_rates:
+                begin, rates = rates_of(rows)
+                return cls.of_rates(rates, ids=ids, skew=skew, seed=seed, starts_at=begin)
+            return cls.of_rows(pushes_of(rows))
+
+    def between(self, since: float, until: float) -> Self:
+        """Only the pushes from `since` on and before `until`, seconds of the trace; their times begin at 0 again."""
+        first, end = bisect_left(self.at, since), bisect_left(self.at, until)
+        at = array("d", [time - since for time in self.at[first:end]])
+        return type(self)(at, self.ids[first:end], self.hashes, until - since, self.starts_at + since)
+
+    def per_step(self, step: float = _MINUTE) -> list[int]:
+        """How many payloads are pushed in each step."""
+        counts = [0] * (int(self.seconds / step) + 1)
+        place = 0
+        for number in range(len(counts)):
+            end = bisect_left(self.at, (number + 1) * step, place)
+            counts[number], place = end - place, end
+        return counts
+
+
+def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:
+    if not rates or not 0 < step * len(rates) <= LONGEST:
+        raise BadTrace(f"the rates must be of at most {LONGEST / 86_400:.0f} days, and of some time")
+    if not all(0 <= rate < math.inf for rate in rates):
+        raise BadTrace("a rate is a number of 0 or more")
+    if not 1 <= ids <= MOST_IDS:
+        raise BadTrace(f"there must be from 1 to {MOST_IDS:,} ids")
+    if not 0 <= hot <= 1:
+        raise BadTrace("the share of one id is from 0 to 1")
+
+
+def _times(rng: Random, rate: float, step: float) -> list[float]:
+    mean = rate * step
+    if mean > _FEW:
+        count = max(0, round(mean + math.sqrt(mean) * rng.gauss(0.0, 1.0)))
+        uniform = rng.random
+        return sorted([step * uniform() for _ in range(count)])
+    times = list[float]()
+    time = rng.expovariate(rate) if rate else step
+    while time < step:
+        times.append(time)
+        time += rng.expovariate(rate)
+    return times
+
+
+def _numbers(rng: Random, count: int, ids: int, weights: Sequence[float] | None, hot: float) -> list[int]:
+    uniform = rng.random
+    if weights is not None:
+        numbers = rng.choices(range(ids), cum_weights=weights, k=count)
+    else:
+        numbers = [int(uniform() * ids) for _ in range(count)]
+    return [0 if uniform() < hot else number for number in numbers] if hot else numbers
