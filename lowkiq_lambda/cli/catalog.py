@@ -110,6 +110,9 @@ COMMANDS: Final = {
         "reshard": Listed(
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
+        "simulate": Listed(
+            "simulate.command:command", "Simulate a queue with other shards and compute: how late, for how much."
+        ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
         "tail": Listed("runs:tail", "Print runs as they end, of a queue or of all queues."),
         "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),

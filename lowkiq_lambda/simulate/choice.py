@@ -44,7 +44,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     processes: Whole = 1
     cores: Annotated[float, Meta(gt=0)] = 1.0
     memory: Annotated[int, Meta(ge=128, le=10_240)] = 256
-    timeout: Annotated[float, Meta(gt=0)] = 55.0
+    timeout: Annotated[float, Meta(gt=0)] = 297.0
     cold_start: Seconds = 1.0
     max_running: Annotated[int, Meta(ge=0)] = 0
     rate: Annotated[float, Meta(ge=0)] = 0.0

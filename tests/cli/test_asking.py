@@ -50,7 +50,7 @@ LOOK: Final = {
     *("doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
     *("dashboard", "redis", "completion", "schedules", "stack"),
     *("ls", "errors", "tenants", "activity", "schedules list", "schedules next", "schedules load", "schedules diff"),
-    *("schedules dump", "stack costs", "alerts", "open"),
+    *("schedules dump", "stack costs", "alerts", "open", "simulate"),
 }
 ARE_THE_ACT: Final = {
     "run",

@@ -1,0 +1,1 @@
+"""`lowkiq simulate`: its inputs, the choices, the table and the plots."""

@@ -1,0 +1,259 @@
+"""`lowkiq simulate`: what a queue would do with other shards, batches, concurrency and compute, and what that costs."""
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from cyclopts import Parameter, Token
+
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.output import progress, remark, say
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number, whole_number
+from lowkiq_lambda.cli.queues import OneQueue
+from lowkiq_lambda.operate.presentation.moments import seconds_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.cli.simulate.choices import Candidate
+    from lowkiq_lambda.cli.simulate.inputs import Inputs
+    from lowkiq_lambda.cli.simulate.tables import Findings
+    from lowkiq_lambda.simulate.choice import Choice
+    from lowkiq_lambda.simulate.outcome import Outcome
+
+_HELP: Final = """
+Simulate how long the jobs of a queue would wait with other shards, batches, calls at once and compute, and what a \
+month of each choice costs on AWS. The cheapest choice that keeps --lag-p95 is marked.
+
+The load is the queue's own history, with QUEUE; or rates that you expect, with --rate; or a CSV file, with --trace. \
+Nothing is pushed and no handler is called. What nobody measured or said is listed first as a guess, and numbers that \
+hang on it begin with ~. Dollars are time, requests and schedules of a function, or a task of Fargate; Redis and the \
+rest are in `lowkiq stack costs`.
+"""
+_EPILOGUE: Final = """
+EXIT CODES
+  0    A choice keeps --lag-p95; or there is no --lag-p95.
+  1    No choice keeps it: the least lag is printed, and what it hangs on.
+  2    The command line, the file, the settings or the app cannot work.
+  3    Redis cannot be reached.
+
+EXAMPLES
+  How many shards does a queue need, by its own history:
+    lowkiq simulate SyncOrder --app shop.jobs:app --lag-p95 5s
+  And a queue that does not exist yet:
+    lowkiq simulate --rate 10/s --peak 70/s:15m --took 40ms+10ms/payload \\
+      --ids 20_000 --skew 1.1 --spread 0.5 --lag-p95 5s
+  Pushes of a file with the columns at,id or at,id,payloads or minute,jobs:
+    lowkiq simulate --trace jobs.csv --took 50ms --lag-p95 1m
+  These choices, each with each:
+    lowkiq simulate --rate 50/s --took 50ms --lag-p95 1s \\
+      --try shards=5,20 --try concurrency=1,10 --try compute=minute,fargate:0.25x1
+  What an outage of twenty minutes leads to, as a chart:
+    lowkiq simulate --rate 20/s --took 40ms --outage 10:00-10:20 --plot
+"""
+_MOST_JOBS: Final = 20_000_000
+_DAY: Final = 86_400
+_OUTAGE: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
+
+
+def _share(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - the type of the parameter, as cyclopts has it
+    """A converter of `2%` or `0.02`. It raises ValueError."""
+    text = tokens[0].value.strip()
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise ValueError("give a share below 100 %, such as 2% or 0.02")
+    return value
+
+
+def _seconds(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
+    """A converter of `5s` or `2m`. It raises ValueError."""
+    value = seconds_of(tokens[0].value)
+    if not 0 < value < float("inf"):
+        raise ValueError("give a time above 0, such as 5s")
+    return value
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """What is pushed, and how long calls take."""
+
+    rate: Annotated[str | None, Parameter(help="Jobs of a day that is not recorded: 10/s, 600/m, 50000/d.")] = None
+    peak: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="RATE:LENGTH, a peak of that day: 70/s:15m; may be repeated."),
+    ] = ()
+    trace: Annotated[
+        Path | None, Parameter(help="A CSV file with the columns at,id or at,id,payloads or minute,jobs.")
+    ] = None
+    ids: Annotated[int | None, Parameter(help="Ids that jobs are of.", converter=whole_number(1, 100_000_000))] = None
+    skew: Annotated[
+        float | None,
+        Parameter(help="0: all ids alike often; 1: as words of a text (Zipf).", converter=number(0, 5)),
+    ] = None
+    took: Annotated[str | None, Parameter(help="How long a call takes: 50ms, or 40ms+10ms/payload+2ms/id.")] = None
+    spread: Annotated[
+        float | None, Parameter(help="How calls differ: 0 not at all, 0.5 by a half or so.", converter=number(0, 4))
+    ] = None
+    computing: Annotated[
+        float | None, Parameter(help="Share of a call that computes: 0.2 or 20%.", converter=_share)
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TryOptions:
+    """What is tried, and for how long."""
+
+    lag_p95: Annotated[
+        float | None, Parameter(name="--lag-p95", converter=_seconds, help="The target: 95 % of jobs begin within it.")
+    ] = None
+    try_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--try",
+            negative="",
+            show_default=False,
+            help="NAME=A,B of shards, concurrency, batch, threads, memory and compute (minute, shards, wake, linger, "
+            "start, fargate:VCPUxTASKS, daemon:PROCESSESxTHREADS); may be repeated, each with each, at most 24.",
+        ),
+    ] = ()
+    limit: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="max_running=20 or rate=100/s; may be repeated."),
+    ] = ()
+    failures: Annotated[float, Parameter(help="Share of ids that fail: 2%.", converter=_share)] = 0.0
+    outage: Annotated[str | None, Parameter(help="FROM-UNTIL of a day, in which nothing begins: 10:00-10:20.")] = None
+    seed: Annotated[int, Parameter(help="Equal seeds give equal numbers.", converter=whole_number(0, 10**9))] = 1
+    seconds: Annotated[
+        float,
+        Parameter(help="How long it may take; what has not begun by then is left out.", converter=number(1, _DAY)),
+    ] = 60.0
+
+
+command: Final = command_app("simulate", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq simulate [OPTIONS] [QUEUE]")
+
+
+@command.default
+def simulate_queue(  # noqa: PLR0913 - the options
+    queue: OneQueue = None,
+    /,
+    *,
+    load: LoadOptions = LoadOptions(),
+    attempt: TryOptions = TryOptions(),
+    plot: Annotated[bool, flag("Draw lag and depth over time of the marked choice, or of the first.")] = False,
+    svg: Annotated[Path | None, Parameter(help="Write the lag of up to six choices to a file, as SVG.")] = None,
+    json: Annotated[bool, flag("Write a line of JSON for each choice; times are seconds.")] = False,
+    app: AppOption = None,
+) -> int:
+    """Simulate; the exit code."""
+    from lowkiq_lambda.cli.simulate.choices import limited, tried, usual
+    from lowkiq_lambda.cli.simulate.inputs import Given, inputs_of
+    from lowkiq_lambda.simulate.choice import Choice
+
+    base = msgspec.structs.replace(limited(attempt.limit, Choice(threads=5)), failures=attempt.failures)
+    words = Given(
+        load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
+    )
+    inputs = inputs_of(words, queue, app, base)
+    if inputs.trace.jobs > _MOST_JOBS:
+        raise ConfigError(f"These are {inputs.trace.jobs:,} jobs, of at most {_MOST_JOBS:,}: take a part of them.")
+    base = msgspec.structs.replace(inputs.base, outages=_outages(attempt.outage, inputs))
+    if attempt.try_:
+        computes = [inputs.present] if inputs.present else ["minute", "fargate:0.25x1"]
+        candidates = tried(attempt.try_, base, computes)
+    else:
+        candidates = usual(base, inputs.present, inputs.times, attempt.lag_p95)
+    findings = _findings(inputs, candidates, attempt)
+    if json:
+        for line in findings.json():
+            say(msgspec.json.encode(line).decode())
+    else:
+        _tell(inputs, findings)
+    _draw(findings, svg, plot=plot and not json)
+    return FAILED if findings.target is not None and findings.cheapest is None else DONE
+
+
+def _outages(text: str | None, inputs: "Inputs") -> tuple[tuple[float, float], ...]:
+    """Of each day of the trace."""
+    if text is None:
+        return ()
+    match = _OUTAGE.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(f"--outage {text} is refused: give such as 10:00-10:20.")
+    since, until = (int(match[place]) * 3_600 + int(match[place + 1]) * 60 for place in (1, 3))
+    if not 0 <= since < until <= _DAY:
+        raise ConfigError(f"--outage {text} is refused: it must end after its begin, on the same day.")
+    into_day = inputs.trace.starts_at % _DAY
+    days = int(inputs.trace.seconds // _DAY) + 2
+    spans = [(day * _DAY + since - into_day, day * _DAY + until - into_day) for day in range(days)]
+    return tuple((begin, end) for begin, end in spans if end > 0 and begin < inputs.trace.seconds)
+
+
+def _findings(inputs: "Inputs", candidates: "Sequence[Candidate]", attempt: TryOptions) -> "Findings":
+    from lowkiq_lambda.cli.simulate.tables import Findings, Row
+    from lowkiq_lambda.simulate.comparing import Comparison
+    from lowkiq_lambda.stack.costs.prices import load
+    from lowkiq_lambda.stack.costs.simulated import simulated_dollars
+
+    prices, seconds, target = load(), inputs.trace.seconds, attempt.lag_p95
+    is_priced = {candidate.choice: candidate.is_priced for candidate in candidates}
+
+    def dollars(choice: "Choice", outcome: "Outcome") -> float | None:
+        return simulated_dollars(choice, outcome, seconds, prices) if is_priced[choice] else None
+
+    def rank(choice: "Choice", outcome: "Outcome") -> tuple[bool, float]:
+        """The cheapest that keep the target come first, then those with the least lag."""
+        keeps = target is not None and outcome.p95 <= target
+        price = dollars(choice, outcome)
+        return (not keeps, (float("inf") if price is None else price) if keeps else outcome.p95)
+
+    comparison = Comparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds)
+    with progress("simulating", len(candidates)) as through:
+        results = comparison.run([candidate.choice for candidate in candidates], rank, inputs.draw, through)
+    rows = [
+        Row(candidate, result, None if result is None else dollars(candidate.choice, result.outcome))
+        for candidate, result in zip(candidates, results, strict=True)
+    ]
+    return Findings(rows, target, inputs.times, bool(inputs.guesses))
+
+
+def _tell(inputs: "Inputs", findings: "Findings") -> None:
+    for guess in inputs.guesses:
+        say(f"guessed  {guess}")
+    times = inputs.times
+    parts = [(times.fixed, ""), (times.each_id, " an id"), (times.each_payload, " a payload")]
+    words = " + ".join(f"{seconds * 1_000:.3g} ms{each}" for seconds, each in parts if seconds) or "0 ms"
+    say(f"{inputs.says}, calls of {words}", "")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    say(*findings.lines(width), "", *findings.verdict())
+    if any(row.result is None for row in findings.rows):
+        remark("note: the time was over before all choices were run: give more --seconds, or try fewer.")
+    if any(row.result is not None and not row.result.is_whole for row in findings.rows):
+        remark("note: the busiest hours and parts of others stand for the whole; the best three were run whole.")
+
+
+def _draw(findings: "Findings", svg: Path | None, *, plot: bool) -> None:
+    from lowkiq_lambda.cli.simulate.plots import braille
+    from lowkiq_lambda.cli.simulate.plots import svg as svg_of
+
+    ran = [(row, row.result) for row in findings.rows if row.result is not None and row.result.is_whole]
+    best = findings.cheapest
+    if plot:
+        row, result = next(((row, result) for row, result in ran if row is best), ran[0] if ran else (None, None))
+        if row is not None and result is not None:
+            width = min(78, shutil.get_terminal_size().columns - 2)
+            say("", row.candidate.name, *braille(result.outcome, width))
+    if svg is not None:
+        try:
+            svg.write_text(svg_of([(row.candidate.name, result.outcome) for row, result in ran]), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"--svg {svg} cannot be written: {error.strerror}.") from error
+        remark(f"the lag of {min(6, len(ran))} choices is in {svg}")

@@ -1,0 +1,234 @@
+"""What is simulated: pushes and times of a queue's own history, of rates, or of a file; and what of it is a guess."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.queues import NamedQueue, app_of, queue_of
+from lowkiq_lambda.cli.simulate.choices import per_second
+from lowkiq_lambda.operate.presentation.formatting import duration, utc
+from lowkiq_lambda.operate.presentation.moments import seconds_of
+from lowkiq_lambda.simulate.choice import Choice
+from lowkiq_lambda.simulate.times import BadTimes, Times
+from lowkiq_lambda.simulate.trace import BadTrace, Trace
+from lowkiq_lambda.views.lateness import HourDigest
+from lowkiq_lambda.views.queues import QueueHistory
+
+MINUTE: Final = 60.0
+HOUR: Final = 3_600.0
+DAY: Final = 1_440
+"""Minutes."""
+IDS: Final = 10_000
+_TOOK: Final = 0.05
+_FEWEST_CALLS: Final = 20
+_LIKE: Final = 1.25
+"""Fills of calls that differ by less tell nothing of what each id takes."""
+_NORMAL_95: Final = 1.645
+"""Of a normal distribution: so many sigmas above the mean is its 95th percentile."""
+
+
+class Given(NamedTuple):
+    """What the command line says of the load; None: nothing."""
+
+    rate: str | None
+    peaks: Sequence[str]
+    trace: Path | None
+    ids: int | None
+    skew: float | None
+    took: str | None
+    spread: float | None
+    computing: float | None
+    seed: int
+
+
+class Inputs(NamedTuple):
+    """What is simulated. `says`: where it is from; `guesses`: what nobody measured or said. `draw`: another trace."""
+
+    trace: Trace
+    times: Times
+    base: Choice
+    present: str | None
+    says: str
+    guesses: Sequence[str]
+    draw: Callable[[int], Trace] | None
+
+
+def inputs_of(load: Given, queue: str | None, app: str | None, base: Choice) -> Inputs:
+    """All that is needed for the simulation. Raises ConfigError, and LowkiqError where a queue is asked for."""
+    ways = [load.rate is not None, load.trace is not None, queue is not None]
+    if sum(ways) != 1:
+        raise ConfigError("Give one of QUEUE, --rate and --trace: a queue's own history, rates, or a file.")
+    try:
+        if queue is not None:
+            return _of_queue(load, queue_of(app_of(app), queue), base)
+        return _of_file(load, load.trace, base) if load.trace else _of_rates(load, base)
+    except (BadTrace, BadTimes) as error:
+        raise ConfigError(f"{error}.") from error
+
+
+def _of_rates(load: Given, base: Choice) -> Inputs:
+    rates = [per_second(load.rate or "0")] * DAY
+    for number, peak in enumerate(load.peaks, 1):
+        rate, _, length = peak.partition(":")
+        try:
+            minutes = math.ceil(seconds_of(length or "15m") / MINUTE)
+        except ValueError as error:
+            raise ConfigError(f"--peak {peak} is refused: give a rate and a length, such as 70/s:15m.") from error
+        begin = DAY * number // (len(load.peaks) + 1)
+        end = min(DAY, begin + max(1, minutes))
+        rates[begin:end] = [per_second(rate)] * (end - begin)
+    guesses = _guesses(load)
+    ids = IDS if load.ids is None else load.ids
+
+    def draw(seed: int) -> Trace:
+        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed)
+
+    trace = draw(load.seed)
+    says = f"{trace.jobs:,} jobs in a day ({trace.jobs / 86_400:.3g}/s in the mean{_busiest(trace)}), {ids:,} ids"
+    return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
+
+
+def _of_file(load: Given, path: Path, base: Choice) -> Inputs:
+    trace = Trace.read_csv(path, ids=load.ids or IDS, skew=load.skew or 0.0, seed=load.seed)
+    guesses: list[str] = []
+    if trace.seconds > 0 and len(trace.hashes) == (load.ids or IDS) and load.ids is None:
+        guesses = _guesses(load)
+    says = f"{trace.jobs:,} jobs in {duration(trace.seconds)}{_busiest(trace)}, {len(trace.hashes):,} ids"
+    return Inputs(trace, _times(load, guesses), base, None, says, guesses, None)
+
+
+def _busiest(trace: Trace) -> str:
+    most = max(trace.per_step(MINUTE), default=0)
+    return f", {most / MINUTE:.3g}/s in the busiest minute"
+
+
+def _guesses(load: Given) -> list[str]:
+    """What is assumed of the ids."""
+    guesses = []
+    if load.ids is None:
+        guesses.append(f"ids: {IDS:,}, as nothing tells how many there are (--ids)")
+    if load.skew is None:
+        guesses.append("ids: pushed alike often, as no skew was recorded (--skew)")
+    return guesses
+
+
+def _times(load: Given, guesses: list[str]) -> Times:
+    """Of the command line; what it leaves out is a guess."""
+    if load.took is None:
+        guesses.append(f"took: {duration(_TOOK)} a call, as nothing tells how long the handler takes (--took)")
+    if load.computing is None:
+        guesses.append("computing: none, the handler waits for something else (--computing)")
+    return Times.parse(load.took or f"{_TOOK}s", spread=load.spread or 0.0, computing=load.computing or 0.0)
+
+
+def _of_queue(load: Given, queue: NamedQueue, base: Choice) -> Inputs:
+    """Of the queue's own history: its rates for three days, and its hours."""
+    hours = queue.operate.hours()
+    history = _history(queue)
+    rates, begin = _rates(history, hours)
+    guesses: list[str] = _guesses(load)
+    times = _measured(load, history, hours, guesses)
+    ids = IDS if load.ids is None else load.ids
+    if not any(rates):
+        raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
+
+    def draw(seed: int) -> Trace:
+        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed, starts_at=begin)
+
+    trace = draw(load.seed)
+    says = f"{queue.name}: {trace.jobs:,} jobs in {duration(trace.seconds)} from {utc(begin)} on{_busiest(trace)}"
+    return Inputs(trace, times, _present(queue, base), _compute(queue), says, guesses, draw)
+
+
+def _history(queue: NamedQueue) -> QueueHistory:
+    with queue.app.operate.overview("72h", queue.worker) as overview:
+        return next(one for one in overview.queues if one.name == queue.name).history
+
+
+def _rates(history: QueueHistory, hours: Sequence[HourDigest]) -> tuple[list[float], float]:
+    """Payloads a second in each minute since the first that had any, and the begin: what ended stands for pushes.
+
+    The busiest minute of an hour is known, and the rest of its hour has the rest.
+    """
+    series = history.series
+    first = next((place for place, ended in enumerate(series.ended) if ended), None)
+    if first is None:
+        return [], 0.0
+    begin = series.began_at + first * series.step
+    ids = sum(hour.ids for hour in hours)
+    each = sum(hour.payloads for hour in hours) / ids if ids else 1.0
+    minutes = int(series.step // MINUTE)
+    counts = [ended / minutes for ended in series.ended[first:] for _ in range(minutes)]
+    for hour in hours:
+        start = int((hour.at - begin) // MINUTE)
+        place = max(range(max(0, start), start + 60), key=lambda at: counts[at] if at < len(counts) else 0.0, default=0)
+        if start >= 0 and place < len(counts) and hour.busiest > counts[place]:
+            # The minutes of the same point have so many less.
+            first_of_point = place - place % minutes
+            left = counts[place] * minutes - hour.busiest
+            rest = max(0.0, left / max(1, minutes - 1))
+            counts[first_of_point : first_of_point + minutes] = [rest] * minutes
+            counts[place] = hour.busiest
+    return [count * max(1.0, each) / MINUTE for count in counts], begin
+
+
+def _measured(load: Given, history: QueueHistory, hours: Sequence[HourDigest], guesses: list[str]) -> Times:
+    """Of the command line, else of the hours: what a call and each id of it take, fitted; else of the last hour."""
+    busy, calls, computing = (sum(getattr(hour, name) for hour in hours) for name in ("busy", "calls", "computing"))
+    share = min(1.0, computing / busy) if busy else None
+    spread = load.spread
+    if spread is None and history.took and history.took.p50 > 0:
+        spread = min(2.0, math.log(max(1.0, history.took.p95 / history.took.p50)) / _NORMAL_95)
+    if load.took is not None or (calls < _FEWEST_CALLS and history.took is None):
+        if load.took is None:
+            raise ConfigError("No call of the handler was measured: give --took.")
+        computing = load.computing if load.computing is not None else share or 0.0
+        return Times.parse(load.took, spread=spread or 0.0, computing=computing)
+    computing = load.computing if load.computing is not None else share
+    if computing is None:
+        guesses.append("computing: none, the handler waits for something else (--computing)")
+    if calls < _FEWEST_CALLS:
+        fixed, each = (history.took.p50 if history.took else _TOOK), 0.0
+        guesses.append("took: the median call of the last hour, as no hours are kept yet (--took)")
+    else:
+        fixed, each = _fitted(hours)
+    return Times(fixed=fixed, each_id=each, spread=round(spread or 0.0, 2), computing=computing or 0.0)
+
+
+def _fitted(hours: Sequence[HourDigest]) -> tuple[float, float]:
+    """Seconds of a call and of each id of it, by least squares over the hours; all of a call where fills are alike."""
+    points = [
+        (hour.ids / hour.calls, hour.busy / hour.calls, hour.calls) for hour in hours if hour.calls >= _FEWEST_CALLS
+    ]
+    total = sum(weight for *_, weight in points)
+    if not total:
+        return sum(hour.busy for hour in hours) / max(1, sum(hour.calls for hour in hours)), 0.0
+    fill = sum(x * weight for x, _, weight in points) / total
+    took = sum(y * weight for _, y, weight in points) / total
+    if max(x for x, *_ in points) < _LIKE * min(x for x, *_ in points):
+        return took, 0.0
+    square = sum(weight * (x - fill) ** 2 for x, _, weight in points)
+    each = sum(weight * (x - fill) * (y - took) for x, y, weight in points) / square
+    each = min(max(0.0, each), took / fill)
+    return max(0.0, took - each * fill), each
+
+
+def _present(queue: NamedQueue, base: Choice) -> Choice:
+    worker: Any = queue.worker
+    changes: dict[str, Any] = {"shards": len(queue.shards.layout.live)}
+    if worker is not None:
+        changes |= {"batch": worker.batch_size, "concurrency": worker.concurrency}
+    return msgspec.structs.replace(base, **changes)
+
+
+def _compute(queue: NamedQueue) -> str | None:
+    """What drains the queue now, as far as its processes tell."""
+    processes = [one for one in queue.app.operate.processes() if not one.is_gone]
+    daemons = [one for one in processes if one.kind == "daemon"]
+    if daemons:
+        return f"daemon:{len(daemons)}x{max(1, *(one.threads for one in daemons))}"
+    return "minute" if processes else None

@@ -1,0 +1,232 @@
+"""The table of choices, the cheapest that keeps the target, and why the next cheaper one does not."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.cli.output import table
+from lowkiq_lambda.cli.simulate.choices import Candidate
+from lowkiq_lambda.operate.presentation.formatting import duration
+from lowkiq_lambda.simulate.comparing import Result
+from lowkiq_lambda.simulate.times import Times
+
+SOME: Final = 0.010
+"""Seconds, below which the model, which has no jitter, says no number."""
+_NEARLY: Final = 1.01
+_SKEWED: Final = 1.5
+_BUSY: Final = 0.9
+_SHARE: Final = 0.25
+_WIDE: Final = 100
+"""Columns of a terminal, below which each choice has two lines."""
+_SCHEDULED: Final = 10.0
+_ALIKE: Final = 1.01
+_MINUTE: Final = 60.0
+_HEAD: Final = ("choice", "lag p50", "p95", "p99", "busy", "$/month")
+
+
+class Row(NamedTuple):
+    """A choice, what it brings, and what a month of it costs; None: nobody knows the price, or it was not run."""
+
+    candidate: Candidate
+    result: Result | None
+    dollars: float | None
+
+
+class Line(msgspec.Struct, kw_only=True):
+    """A choice as JSON. Times are seconds; `low` and `high` bound p95. `guessed`: whether the numbers hang on a guess.
+
+    `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on.
+    """
+
+    choice: str
+    shards: int
+    concurrency: int
+    batch: int
+    compute: str
+    p50: float
+    p95: float
+    p99: float
+    low: float
+    high: float
+    busy: float
+    peak: float
+    jobs: int
+    calls: int
+    invocations: int
+    billed: float
+    dollars: float | None
+    keeps: bool | None
+    cheapest: bool
+    guessed: bool
+    is_whole: bool
+    why: str
+
+
+class Findings(NamedTuple):
+    """The choices that were tried, for a target (seconds of lag p95), if there is one."""
+
+    rows: Sequence[Row]
+    target: float | None
+    times: Times
+    is_guessed: bool
+
+    @property
+    def cheapest(self) -> Row | None:
+        """The cheapest row that keeps the target, the first of those that cost the same.
+
+        Of those without a price the first, if no other keeps it.
+        """
+        rows = [row for row in self.rows if self.keeps(row)]
+        least = min(map(_price, rows), default=0.0)
+        return next((row for row in rows if _price(row) <= _ALIKE * least), None)
+
+    def keeps(self, row: Row) -> bool:
+        """Whether the lag is within the target, also where a handler takes a little longer."""
+        return row.result is not None and self.target is not None and row.result.high <= self.target
+
+    def lines(self, width: int | None) -> Iterator[str]:
+        """The table, for a terminal of so many columns; None: for a file."""
+        best = self.cheapest
+        cells = [(row, self._cells(row)) for row in self.rows]
+        if width is not None and width < _WIDE:
+            for row, (name, p50, p95, p99, busy, price) in cells:
+                mark = f"  <- cheapest that keeps {_target(self.target or 0.0)}" if row is best else ""
+                yield f"{name}{mark}"
+                yield f"  lag p50 {p50}, p95 {p95}, p99 {p99}"
+                yield f"  busy {busy}, {'no price' if price == '-' else f'$ {price}'} a month"
+            return
+        head, *rest = table(_HEAD, [each for _, each in cells])
+        yield head
+        for (row, _), line in zip(cells, rest, strict=True):
+            yield f"{line}   <- cheapest that keeps {_target(self.target or 0.0)}" if row is best else line
+
+    def _cells(self, row: Row) -> tuple[str, ...]:
+        name, result = row.candidate.name, row.result
+        if result is None:
+            return (name, "not run", "-", "-", "-", "-")
+        outcome = result.outcome
+        p95 = self._lag(outcome.p95)
+        if result.high > _NEARLY * result.low and result.high >= SOME:
+            p95 = f"{self._lag(result.low)} to {_lag(result.high)}"
+        price = "-" if row.dollars is None else f"{row.dollars:,.2f}"
+        return (name, self._lag(outcome.p50), p95, self._lag(outcome.p99), f"{outcome.busy * 100:.0f} %", price)
+
+    def _lag(self, seconds: float) -> str:
+        return f"~{_lag(seconds)}" if self.is_guessed and seconds >= SOME else _lag(seconds)
+
+    def verdict(self) -> Iterator[str]:
+        """What keeps the target, and why the next cheaper choice does not; or what the floor is."""
+        ran = [row for row in self.rows if row.result is not None]
+        if self.target is None or not ran:
+            yield "Give --lag-p95, such as 5s: the cheapest choice that keeps it is marked."
+            return
+        target, best = _target(self.target), self.cheapest
+        if best is None:
+            least = min(ran, key=_p95)
+            yield (
+                f"No choice keeps a lag p95 of {target}. The least is {self._lag(_p95(least))}, with "
+                f"{least.candidate.name}: {why(least, self.times)}."
+            )
+            return
+        cheaper = [row for row in ran if not self.keeps(row) and _price(row) < _price(best)]
+        price = "" if best.dollars is None else f", for ${best.dollars:,.2f} a month"
+        yield f"{_sentence(best.candidate.name)} keeps a lag p95 of {target}{price}."
+        if cheaper:
+            row = max(cheaper, key=_price)
+            yield (f"The next cheaper, {row.candidate.name}, has {self._lag(_p95(row))}: {why(row, self.times)}.")
+
+    def json(self) -> Iterator[Line]:
+        """A line for each choice that was run."""
+        best = self.cheapest
+        for row in self.rows:
+            if row.result is None:
+                continue
+            choice, outcome = row.candidate.choice, row.result.outcome
+            yield Line(
+                choice=row.candidate.name,
+                shards=choice.shards,
+                concurrency=choice.concurrency,
+                batch=choice.batch,
+                compute=choice.compute,
+                p50=outcome.p50,
+                p95=outcome.p95,
+                p99=outcome.p99,
+                low=row.result.low,
+                high=row.result.high,
+                busy=outcome.busy,
+                peak=row.result.peak,
+                jobs=outcome.jobs,
+                calls=outcome.calls,
+                invocations=outcome.invocations,
+                billed=outcome.billed,
+                dollars=row.dollars,
+                keeps=None if self.target is None else self.keeps(row),
+                cheapest=row is best,
+                guessed=self.is_guessed,
+                is_whole=row.result.is_whole,
+                why=why(row, self.times),
+            )
+
+
+def why(row: Row, times: Times) -> str:
+    """What the lag of a choice hangs on, in words: what more shards would not help comes first."""
+    if row.result is None:
+        return "it was not run"
+    return next(text for holds, text in _reasons(row, row.result, times) if holds)
+
+
+def _reasons(row: Row, result: Result, times: Times) -> Iterator[tuple[bool, str]]:
+    choice, outcome, peak = row.candidate.choice, result.outcome, result.peak
+    cores, is_late = choice.usable_cores, outcome.p95 > SOME
+    yield bool(choice.outages) and is_late, "nothing is performed during the outage"
+    ids_a_second = result.pushes * outcome.runs / max(1, outcome.jobs)
+    paced = bool(choice.rate) and is_late and ids_a_second > _BUSY * choice.rate
+    yield paced, f"the limit rate={choice.rate:g}/s sets the pace"
+    bounded = bool(choice.max_running) and is_late and peak * slots_of(row) > _BUSY * choice.max_running
+    yield bounded, f"the limit max_running={choice.max_running} sets the pace"
+    at_once = min(choice.threads, choice.shards) * choice.concurrency
+    computes = at_once * times.computing > cores and peak > _BUSY
+    where = "processor of an invocation is" if choice.is_function else f"{cores:.2g} cores are"
+    yield computes, f"the handler computes, and the {where} full: more memory or cores, not shards"
+    is_skewed = outcome.skew > _SKEWED and outcome.busiest > _SHARE * outcome.end
+    yield is_skewed, f"one shard has {outcome.skew:.1f} times the work of the mean one: few ids have most of the jobs"
+    yield peak > _BUSY, f"the busiest ten minutes need {peak * 100:.0f} % of its {_slots(row)}"
+    waits_for_tick = outcome.p95 > _SCHEDULED and choice.compute in {"minute", "shards", "start"}
+    yield waits_for_tick, "a due id waits for the next schedule, which comes once a minute, whatever the shards"
+    waits_for_listener = is_late and choice.compute == "linger"
+    yield waits_for_listener, "an id waits between two invocations that listen"
+    no_thread = outcome.holderless > outcome.held and choice.threads < choice.shards
+    yield no_thread, f"{choice.shards} shards wait for {choice.threads} threads"
+    yield True, "an id waits while earlier ones of its shard are performed"
+
+
+def slots_of(row: Row) -> int:
+    """Calls at once, of the compute or of the shards, whichever has fewer."""
+    choice = row.candidate.choice
+    return min(choice.slots, choice.shards * choice.concurrency)
+
+
+def _slots(row: Row) -> str:
+    slots = slots_of(row)
+    return f"{slots} slots" if slots > 1 else "one slot"
+
+
+def _lag(seconds: float) -> str:
+    return "some ms" if seconds < SOME else duration(seconds)
+
+
+def _target(seconds: float) -> str:
+    return f"{seconds:g} s" if 1 <= seconds < _MINUTE else duration(seconds)
+
+
+def _sentence(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+def _price(row: Row) -> float:
+    return float("inf") if row.dollars is None else row.dollars
+
+
+def _p95(row: Row) -> float:
+    return float("inf") if row.result is None else row.result.high

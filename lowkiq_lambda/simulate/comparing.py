@@ -1,0 +1,247 @@
+"""Several choices on the same trace: all of them on a thinned one where it is long, then the best ones on the whole.
+
+Runs are spread over processes where they take long, and none begins after the time that there is.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.simulate.choice import Choice
+from lowkiq_lambda.simulate.outcome import Outcome
+from lowkiq_lambda.simulate.running import simulate
+from lowkiq_lambda.simulate.times import Times
+from lowkiq_lambda.simulate.trace import Trace
+
+THIN_FROM: Final = 300_000
+"""Jobs of a trace, from which choices first run on parts of it."""
+HOUR: Final = 3_600.0
+PART: Final = 600.0
+"""Seconds of each part but the busiest."""
+OTHERS: Final = 4
+WHOLE: Final = 3
+"""Choices that then run on the whole trace."""
+ALONE_UP_TO: Final = 400_000
+"""Jobs of all runs together, up to which other processes would take longer to begin than to help."""
+WOBBLE: Final = 0.03
+"""By so much may the time of a handler be wrong: where slots are nearly full, that moves the lag by far more."""
+FULL: Final = 0.9
+"""Share of the slots that is busy, from which a percentile is a range."""
+PEAK: Final = 600.0
+Draw: TypeAlias = Callable[[int], Trace]
+"""The trace of a seed."""
+Job: TypeAlias = tuple[int, Times, Choice, int, bool]
+"""Number of a run, times, choice, seed, whether it is on the whole trace."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a choice brings.
+
+    `low` and `high` bound p95: over seeds that differ by more than a tenth, and over handlers that take 3 % more or
+    less where slots are nearly full; both are p95 where it is sure. `pushes`: a second, in the busiest ten minutes.
+    `peak`: share of the slots that these need; above 1 ids pile up. `is_whole`: whether all of the
+    trace was run; the series of others are of parts.
+    """
+
+    choice: Choice
+    outcome: Outcome
+    peak: float
+    pushes: float
+    low: float
+    high: float
+    is_whole: bool
+
+
+class Comparison(NamedTuple):
+    """A trace, and how long calls take."""
+
+    trace: Trace
+    times: Times
+    seed: int = 1
+    seconds: float = 60.0
+
+    def run(
+        self,
+        choices: Sequence[Choice],
+        rank: Callable[[Choice, Outcome], object],
+        draw: Draw | None = None,
+        through: Callable[[int], object] = lambda _: None,
+    ) -> list[Result | None]:
+        """A result for each choice, or None where the time was over before. `rank`: the least is run whole.
+
+        `draw`: another trace for another seed, of one that was drawn. `through`: told how many runs are done.
+        """
+        deadline = time.monotonic() + self.seconds
+        is_thin = self.trace.jobs > THIN_FROM
+        with _runner(self.trace, len(choices), through) as run:
+            first = dict(
+                run([(place, self.times, each, self.seed, not is_thin) for place, each in enumerate(choices)], deadline)
+            )
+            whole = set() if is_thin else {*first}
+            if is_thin:
+                best = sorted(first, key=lambda place: rank(choices[place], first[place]))[:WHOLE]  # type: ignore[arg-type, return-value]  # a key that can be compared
+                again = dict(run([(place, self.times, choices[place], self.seed, True) for place in best], deadline))
+                first.update(again)
+                whole |= {*again}
+            wobbles = self._wobbles(choices, first, whole, run, deadline)
+        seeds = self._other_seeds(choices, first, draw, deadline) if draw and not is_thin else {}
+        return [
+            None
+            if place not in first
+            else self._result(choice, first[place], [*wobbles.get(place, ()), *seeds.get(place, ())], place in whole)
+            for place, choice in enumerate(choices)
+        ]
+
+    def _wobbles(
+        self,
+        choices: Sequence[Choice],
+        outcomes: dict[int, Outcome],
+        whole: set[int],
+        run: "Run",
+        deadline: float,
+    ) -> dict[int, list[float]]:
+        """p95 with handlers that take a little less and more, where slots are nearly full."""
+        full = [place for place, one in outcomes.items() if peak_of(self.trace, choices[place], one) > FULL]
+        jobs = [
+            (place + side * len(choices), self.times.scaled(factor), choices[place], self.seed, place in whole)
+            for side, factor in enumerate((1 - WOBBLE, 1 + WOBBLE))
+            for place in full
+        ]
+        bounds: dict[int, list[float]] = {}
+        for number, outcome in run(jobs, deadline):
+            bounds.setdefault(number % len(choices), []).append(outcome.p95)
+        return bounds
+
+    def _other_seeds(
+        self, choices: Sequence[Choice], outcomes: dict[int, Outcome], draw: Draw, deadline: float
+    ) -> dict[int, list[float]]:
+        """p95 of two more seeds, where one differs by more than a tenth."""
+        bounds: dict[int, list[float]] = {}
+        for seed in (self.seed + 1, self.seed + 2):
+            if time.monotonic() > deadline:
+                break
+            with _runner(draw(seed), len(choices), lambda _: None) as run:
+                jobs = [(place, self.times, choices[place], seed, True) for place in outcomes]
+                for place, outcome in run(jobs, deadline):
+                    if abs(outcome.p95 - outcomes[place].p95) > 0.1 * outcomes[place].p95:
+                        bounds.setdefault(place, []).append(outcome.p95)
+        return bounds
+
+    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], is_whole: bool) -> Result:  # noqa: FBT001 - internal
+        return Result(
+            choice=choice,
+            outcome=outcome,
+            peak=peak_of(self.trace, choice, outcome),
+            pushes=_busiest(self.trace),
+            low=min([outcome.p95, *others]),
+            high=max([outcome.p95, *others]),
+            is_whole=is_whole,
+        )
+
+
+Run: TypeAlias = Callable[[Sequence[Job], float], Iterable[tuple[int, Outcome]]]
+
+
+def peak_of(trace: Trace, choice: Choice, outcome: Outcome) -> float:
+    """Share of the slots of the shards, or of the compute where it has fewer, that the busiest ten minutes need."""
+    if not outcome.jobs:
+        return 0.0
+    slots = min(choice.slots, choice.shards * choice.concurrency)
+    return _busiest(trace) * (outcome.seconds / outcome.jobs) / slots
+
+
+def _busiest(trace: Trace) -> float:
+    return max(trace.per_step(PEAK), default=0) / min(PEAK, max(trace.seconds, 1.0))
+
+
+def parts_of(trace: Trace) -> list[tuple[Trace, float]]:
+    """The busiest hour and the one after it, and parts of four others, each with how many jobs it stands for."""
+    hours = trace.per_step(HOUR)
+    busiest = max(range(len(hours)), key=hours.__getitem__)
+    taken = {busiest, busiest + 1}
+    pieces = [(trace.between(busiest * HOUR, (busiest + 2) * HOUR), float(sum(hours[busiest : busiest + 2])))]
+    others = [place for place in range(len(hours)) if place not in taken and hours[place]]
+    if chosen_hours := others[:: max(1, -(-len(others) // OTHERS))]:
+        each = sum(hours[place] for place in others) / len(chosen_hours)
+        pieces += [(trace.between(place * HOUR, place * HOUR + PART), each) for place in chosen_hours]
+    return [(piece, weight) for piece, weight in pieces if piece.jobs]
+
+
+def joined(outcomes: Sequence[tuple[Outcome, Trace, float]], trace: Trace) -> Outcome:
+    """One outcome for the whole trace: percentiles weighted by jobs, and sums by what each part stands for."""
+    total = sum(weight for *_, weight in outcomes)
+    shares = [(one, weight / total, weight / piece.jobs) for one, piece, weight in outcomes]
+    first = outcomes[0][0]
+    return msgspec.structs.replace(
+        first,
+        jobs=trace.jobs,
+        p50=sum(one.p50 * share for one, share, _ in shares),
+        p95=sum(one.p95 * share for one, share, _ in shares),
+        p99=sum(one.p99 * share for one, share, _ in shares),
+        mean=sum(one.mean * share for one, share, _ in shares),
+        most=max(one.most for one, *_ in shares),
+        busy=sum(one.busy * share for one, share, _ in shares),
+        calls=round(sum(one.calls * times for one, _, times in shares)),
+        runs=round(sum(one.runs * times for one, _, times in shares)),
+        seconds=sum(one.seconds * times for one, _, times in shares),
+        visits=round(sum(one.visits * times for one, _, times in shares)),
+        invocations=round(sum(one.invocations * times for one, _, times in shares)),
+        billed=sum(one.billed * times for one, _, times in shares),
+        end=trace.seconds,
+    )
+
+
+_OF_PROCESS: list[tuple[Trace, list[tuple[Trace, float]]]] = []
+"""In a process that runs simulations: the trace, and its parts."""
+
+
+def _prepare(trace: Trace) -> None:
+    _OF_PROCESS[:] = [(trace, parts_of(trace) if trace.jobs > THIN_FROM else [])]
+
+
+def _run_one(job: Job) -> tuple[int, Outcome]:
+    number, times, choice, seed, is_whole = job
+    trace, pieces = _OF_PROCESS[0]
+    if is_whole or not pieces:
+        return number, simulate(trace, times, choice, seed=seed)
+    runs = [(simulate(piece, times, choice, seed=seed), piece, weight) for piece, weight in pieces]
+    return number, joined(runs, trace)
+
+
+@contextmanager
+def _runner(trace: Trace, choices: int, through: Callable[[int], object]) -> Iterator[Run]:
+    """Runs jobs, in other processes where that pays; those that have not begun by the deadline are left out."""
+    processes = min(os.cpu_count() or 1, choices)
+    done = 0
+
+    def note(result: tuple[int, Outcome]) -> tuple[int, Outcome]:
+        nonlocal done
+        done += 1
+        through(done)
+        return result
+
+    if processes == 1 or trace.jobs * choices <= ALONE_UP_TO:
+        _prepare(trace)
+        try:
+            yield lambda jobs, deadline: (note(_run_one(job)) for job in jobs if time.monotonic() < deadline)
+        finally:
+            _OF_PROCESS.clear()
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), _prepare, (trace,)) as pool:
+
+        def run(jobs: Sequence[Job], deadline: float) -> Iterator[tuple[int, Outcome]]:
+            futures = [pool.submit(_run_one, job) for job in jobs]
+            for future in as_completed(futures):
+                if not future.cancelled():
+                    yield note(future.result())
+                if time.monotonic() > deadline:
+                    for other in futures:
+                        other.cancel()
+
+        yield run
