@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.declare.error_rules import ErrorRule, discard_on, kill_on, retry_on
     from lowkiq_lambda.declare.worker import Job, JobDict, Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
+    from lowkiq_lambda.jobs.auto import Auto
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.incoming import Incoming
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
@@ -67,6 +68,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Grant", "Refusal"), "limiters.grant"),
     **dict.fromkeys(("ErrorRule", "discard_on", "kill_on", "retry_on"), "declare.error_rules"),
     **dict.fromkeys(("DISCARD", "KILL", "Cancelled", "Later"), "jobs.retry"),
+    "Auto": "jobs.auto",
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
@@ -99,6 +101,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "DISCARD",
     "KILL",
+    "Auto",
     "BackendDenied",
     "BackendError",
     "BackendFull",

@@ -212,7 +212,14 @@ class Housekeeping:
     @property
     def watches(self) -> bool:
         """Whether housekeeping keeps how each minute was: with a history, or once this process saw a queue late."""
-        return self._core.config.history_days > 0 or self._core.drains.has_seen_late
+        return self._core.config.history_days > 0 or self._core.drains.has_seen_late or self.follows_auto
+
+    @property
+    def follows_auto(self) -> bool:
+        """Whether a queue of the app leaves its count of shards to the library, which is to look after it."""
+        return self._core.config.auto != "off" and any(
+            not isinstance(worker.shards_count, int) for worker in self._core.queues.workers
+        )
 
     @property
     def alerts(self) -> bool:

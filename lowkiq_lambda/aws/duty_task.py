@@ -7,7 +7,7 @@ from typing import Any, Final
 from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.error_text import cut, headline
-from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS, VERIFY, WATCH
+from lowkiq_lambda.declare.duty import AUTO, MOVES, SCHEDULES, TASKS, VERIFY, WATCH
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 
 MISSED: Final = "schedules_missed"
@@ -80,6 +80,16 @@ def watch_queues(tick: Tick) -> dict[str, str] | None:
     ran = watch_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(WATCH)
+
+
+def size_queues(tick: Tick) -> dict[str, str] | None:
+    """Run the duty that says how many shards the queues need, if it is due; what it says, by name."""
+    from lowkiq_lambda.operate.auto.duty import auto_runner  # noqa: PLC0415 - only where a queue is "auto"
+
+    keep = tick.remaining() * (1 - SHARE)
+    ran = auto_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
+    note_errors(tick, ran)
+    return ran.results.get(AUTO)
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:

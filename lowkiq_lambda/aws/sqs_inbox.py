@@ -16,7 +16,17 @@ from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, MOST_JOBS, VERSION, body
 from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Sqs, SqsMessage
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
-from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
+from lowkiq_lambda.declare.worker import (
+    HOME,
+    LATEST,
+    AnyWorker,
+    JobOptions,
+    Worker,
+    count_of,
+    one_job,
+    shard_index,
+    worker_of,
+)
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
 from lowkiq_lambda.push.conflicts import refuse_functions
@@ -101,7 +111,7 @@ class SqsInbox:
     def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         jobs, config = [*jobs], _app_of(worker).config
         checker = Checker(
-            worker.shards_count,
+            count_of(worker),
             config.dump_payload,
             config.max_payload_bytes,
             now=self._clock.time,

@@ -87,6 +87,10 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.duty_task import watch_queues  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["watch"] = watch_queues
+    if app.core.housekeeping.follows_auto:
+        from lowkiq_lambda.aws.duty_task import size_queues  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["auto"] = size_queues
     if settings.starts_drains:
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 

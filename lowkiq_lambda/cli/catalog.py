@@ -113,6 +113,9 @@ COMMANDS: Final = {
         "simulate": Listed(
             "simulate.command:command", "Simulate a queue with other shards and compute: how late, for how much."
         ),
+        "auto": Listed(
+            "auto:command", "Print how many shards queues need, and why; make them, or stop that for a time."
+        ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
         "tail": Listed("runs:tail", "Print runs as they end, of a queue or of all queues."),
         "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),

@@ -39,6 +39,10 @@ def flag(text: str, group: Group = OPTIONS) -> Parameter:
     return Parameter(help=text, group=group, negative="", show_default=False)
 
 
+LONGEST_LENGTH: Final = 1e9
+"""Seconds of a pause or a hold that ends."""
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
 AppOption: TypeAlias = Annotated[
     str | None,
     Parameter(name=["--app", "-A"], help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project."),
@@ -124,3 +128,10 @@ def finite_number(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a finite number")
     return value
+
+
+def length_of(text: str) -> float | None:
+    """The seconds of a time with its unit, such as 90s, 30m, 2h or 1d; None if it is not one."""
+    number_text, unit = text[:-1], text[-1:]
+    is_length = unit in _UNITS and number_text.isascii() and number_text.isdecimal() and int(number_text[:10]) > 0
+    return min(int(number_text[:10]) * _UNITS[unit], LONGEST_LENGTH) if is_length else None

@@ -10,7 +10,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import say, when, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.parts import LONGEST_LENGTH, command_app, flag, length_of, number
 from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
@@ -48,8 +48,6 @@ EXIT CODES
      terminal to ask at, and no --yes.
   3  Redis cannot be reached: run the command again.
 """
-_LONGEST: Final = 1e9
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 pause: Final = command_app(
     "pause",
@@ -81,7 +79,7 @@ def pause_queue(  # noqa: PLR0913 - the options of a command line
     seconds: Annotated[
         float | None,
         Parameter(
-            converter=number(0, _LONGEST, is_least_allowed=False),
+            converter=number(0, LONGEST_LENGTH, is_least_allowed=False),
             help="Seconds of the pause; else until it is resumed.",
         ),
     ] = None,
@@ -163,11 +161,10 @@ def forget_timing_of(
 def _length(seconds: float | None, text: str | None) -> float | None:
     if text is None:
         return seconds
-    number, unit = text[:-1], text[-1:]
-    is_length = unit in _UNITS and number.isascii() and number.isdecimal() and int(number[:10]) > 0
-    if seconds is not None or not is_length:
+    length = length_of(text)
+    if seconds is not None or length is None:
         raise ConfigError("Give --seconds, or --for with a whole number and its unit, such as 90s, 30m, 2h or 1d.")
-    return min(int(number[:10]) * _UNITS[unit], _LONGEST)
+    return length
 
 
 def _of_one(tenant: str | None, act: Callable[[], int]) -> int:

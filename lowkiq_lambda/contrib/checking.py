@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lowkiq_lambda.base.errors import JobError
-from lowkiq_lambda.declare.worker import HOME, LATEST, Worker
+from lowkiq_lambda.declare.worker import HOME, LATEST, Worker, count_of
 from lowkiq_lambda.push.checking import NO_PAYLOAD, Checker
 from lowkiq_lambda.push.conflicts import refuse_functions
 from lowkiq_lambda.store.shard.chunks import NewJob
@@ -18,7 +18,7 @@ def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[
     """The jobs as the store would take them at this time (Unix seconds), in order. Asks no server; raises JobError."""
     config, jobs = app.config, [*jobs]
     checker = Checker(
-        worker.shards_count,
+        count_of(worker),
         config.dump_payload,
         config.max_payload_bytes,
         now=lambda: now,

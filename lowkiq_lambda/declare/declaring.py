@@ -14,6 +14,7 @@ from lowkiq_lambda.declare.worker import (
     FunctionWorker,
     Worker,
     WorkerOptions,
+    auto_of,
     handler_of,
     has_limits,
     is_coroutine,
@@ -184,7 +185,8 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         from lowkiq_lambda.declare.misspelling import refuse_misspelt  # noqa: PLC0415 - few workers have names of their own
 
         refuse_misspelt(name, {attribute: getattr(worker, attribute) for attribute in sorted(own)})
-    _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
+    if isinstance(worker.shards_count, int) or auto_of(worker) is None:
+        _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
     _check_whole_number(name, "batch_size", worker.batch_size, 1, MAX_BATCH_SIZE)
     _check_concurrency(worker, name)
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)

@@ -19,6 +19,8 @@ VERIFY: Final = "verify"
 """That of the duty that verifies a share of the queues' time."""
 WATCH: Final = "watch"
 """That of the duty that keeps how each minute was, and tells why a queue is late."""
+AUTO: Final = "auto"
+"""That of the duty that says how many shards queues need."""
 ALERTS: Final = "alerts"
 """That of the duty that tells of what needs somebody."""
 ALERTS_EVERY: Final = 60.0
@@ -29,6 +31,7 @@ OWN: Final = {
     MOVES: "goes on with moves of queues",
     VERIFY: "verifies queues by their journals",
     WATCH: "watches how late queues are, and why",
+    AUTO: "says how many shards queues need",
     ALERTS: "tells of what needs somebody",
 }
 """Names that no duty of a user has, and what those do."""

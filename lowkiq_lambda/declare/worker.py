@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from lowkiq_lambda.declare.error_rules import ErrorRule
+    from lowkiq_lambda.jobs.auto import Auto
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
@@ -191,8 +192,9 @@ class Worker(Pushable[Q]):
     payload: ClassVar[Any] = None
     """The type of the payloads, if neither `Worker[...]` nor the handler's `Batch[...]` declares it."""
 
-    shards_count: ClassVar[int] = 5
-    """Into how many shards the queue is divided; different shards run side by side."""
+    shards_count: ClassVar["int | Auto | Literal['auto']"] = 5
+    """Into how many shards the queue is divided; different shards run side by side. "auto", or an `Auto`: the queue has
+    a count of its own, which the library proposes, or makes (docs/auto.md)."""
     batch_size: ClassVar[int] = 1
     """How many ids one call of `perform` gets at most; 1 to 1,000."""
     concurrency: ClassVar[int] = 1
@@ -451,7 +453,7 @@ for _name, _texts in _METHODS_OF_OTHERS.items():
 class WorkerOptions(TypedDict, total=False):
     """What `@app.worker(...)` takes for a function: the fields of a Worker, and `retry_in`."""
 
-    shards_count: int
+    shards_count: "int | Auto | Literal['auto']"
     batch_size: int
     concurrency: int
     max_retry_count: int
@@ -514,6 +516,25 @@ def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:
     return worker.block_except is not None and queue_name not in (worker.queue_name, *worker.block_except)
 
 
+def auto_of(worker: "type[Worker[Any]] | Worker") -> "Auto | None":
+    """The bounds of a worker whose queue has a count of shards of its own; None where code declares the count."""
+    declared: object = worker.shards_count
+    if isinstance(declared, int):
+        return None
+    from lowkiq_lambda.jobs.auto import Auto  # noqa: PLC0415 - only where a worker declares it
+
+    return Auto.of(declared, f"{worker.__name__ if isinstance(worker, type) else type(worker).__name__}.shards_count")
+
+
+def count_of(worker: "type[Worker[Any]] | Worker") -> int:
+    """How many shards a new queue of the worker has."""
+    declared: object = worker.shards_count
+    if isinstance(declared, int):
+        return declared
+    bounds = auto_of(worker)
+    return 0 if bounds is None else bounds.least
+
+
 def worker_of(declared: AnyWorker) -> type[Worker[Any]]:
     """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
     worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
@@ -547,9 +568,7 @@ def forget_resharded(worker: type[Worker[Any]]) -> None:
 def shard_index(worker: "type[Worker[Any]] | Worker", job_id: str) -> int:
     """The shard that has the id, by its number, as far as this process knows."""
     number_for = _resharded.get(worker if isinstance(worker, type) else type(worker))
-    return (
-        number_for(job_id) if number_for else shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
-    )
+    return number_for(job_id) if number_for else shard_for(job_id, count_of(worker), by_tenant=worker.tenants == HOME)
 
 
 _takes_error: Final[WeakSet[type[Worker[Any]]]] = WeakSet()

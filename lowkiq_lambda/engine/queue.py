@@ -7,17 +7,27 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
-from lowkiq_lambda.declare.worker import HOME, AnyWorker, Worker, forget_resharded, note_resharded, worker_of
+from lowkiq_lambda.declare.worker import (
+    HOME,
+    AnyWorker,
+    Worker,
+    auto_of,
+    count_of,
+    forget_resharded,
+    note_resharded,
+    worker_of,
+)
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH,
     HASH_OF_TENANT,
     LAYOUT_WITH_TENANTS,
+    AutoDeclaration,
     Declaration,
     Registered,
     declare,
@@ -29,6 +39,9 @@ from lowkiq_lambda.store.shard.declarations import (
 )
 from lowkiq_lambda.store.shard.keys import DEBOUNCING, RUNS, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.jobs.auto import Auto
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +94,7 @@ class Queue:
         forget_resharded(self.worker)
         if "shards" not in vars(self):
             return
-        if self.shards.layout.before != self.worker.shards_count or self.shards.layout.is_moving:
+        if self.shards.layout.before != count_of(self.worker) or self.shards.layout.is_moving:
             note_resharded(self.worker, self.shards.number_for)
 
     @property
@@ -99,16 +112,22 @@ class Queue:
         return fingerprint(self.worker.payload)
 
     @property
+    def auto(self) -> "Auto | None":
+        """The bounds of a queue that has a count of shards of its own; None where code declares the count."""
+        return auto_of(self.worker)
+
+    @property
     def declaration(self) -> Declaration:
         """The declaration of this queue."""
         return self._declaration(self._codec())
 
     def _declaration(self, codec: str) -> Declaration:
-        worker = self.worker
+        worker, count = self.worker, count_of(self.worker)
+        kind = Declaration if self.auto is None else AutoDeclaration
         if worker.tenants is None:
-            return Declaration(worker.shards_count, codec, worker.merge)
+            return kind(count, codec, worker.merge)
         hash_ = HASH_OF_TENANT if worker.tenants == HOME else HASH
-        return Declaration(worker.shards_count, codec, worker.merge, hash_, LAYOUT_WITH_TENANTS)
+        return kind(count, codec, worker.merge, hash_, LAYOUT_WITH_TENANTS)
 
     def ensure_declared(self, backend: Backend, retry_for: float) -> None:
         """Compare the declaration with the one in Redis: once, and again when it came into doubt.
@@ -160,6 +179,7 @@ class Queue:
                 there = declare(backend, self.shards, self.declaration, retry_for, reopen=reopen)
                 self._take_over(there)
                 self._is_declared = True
+                self._note_auto(backend, there)
                 self._note_payload(backend, there)
             except BackendFull:
                 self._is_declared = False
@@ -190,6 +210,14 @@ class Queue:
         # Nothing depends on it: the next process that declares the queue tries again.
         with suppress(LowkiqError):
             replace_registered(backend, self.worker.queue_name, there, noted, 0.0)
+
+    def _note_auto(self, backend: Backend, there: Registered) -> None:
+        """Note that the queue has a count of its own, so that code that declares a number is accepted beside this."""
+        if self.auto is None or there.is_auto or there.changing or there.is_moving:
+            return
+        # Where that fails, other code is refused until the next process declares the queue.
+        with suppress(LowkiqError):
+            replace_registered(backend, self.worker.queue_name, there, replace(there, is_auto=True, stored=b""), 0.0)
 
     def note_change(self) -> None:
         """Another declaration was seen than the one that was read: it is read again, which opens no shard."""
@@ -230,13 +258,14 @@ class Queue:
         shards = there.shards(self.worker.queue_name, self._prefix())
         if shards.layout == self.shards.layout:
             return
-        if there.made_with["shards_count"] != self.worker.shards_count and self._says_disagreement:
+        count, declared = there.made_with["shards_count"], count_of(self.worker)
+        if count != declared and self.auto is None and self._says_disagreement:
             self._says_disagreement = False
             logger.info(
                 "queue %r has %s shards, the worker declares %s: the queue's count holds",
                 self.worker.queue_name,
-                there.made_with["shards_count"],
-                self.worker.shards_count,
+                count,
+                declared,
             )
         self.shards = self._featured(shards)
         note_resharded(self.worker, self.shards.number_for)

@@ -65,6 +65,7 @@ class Daemon:
         self._follows_tasks = False
         self._follows_moves = False
         self._watches = False
+        self._follows_auto = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -292,6 +293,11 @@ class Daemon:
             from lowkiq_lambda.operate.lateness.duty import watch_runner  # noqa: PLC0415 - only where a queue is late
 
             yield watch_runner(self._app.core, self._clock)
+        if self._app.core.housekeeping.follows_auto and not self._follows_auto:
+            self._follows_auto = True
+            from lowkiq_lambda.operate.auto.duty import auto_runner  # noqa: PLC0415 - only where a queue is "auto"
+
+            yield auto_runner(self._app.core, self._clock)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

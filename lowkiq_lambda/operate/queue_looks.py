@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.operate.acts.action_runner import ActionRunner
     from lowkiq_lambda.operate.acts.editing import StoredPayload
     from lowkiq_lambda.operate.acts.undoing import UndoableAction
+    from lowkiq_lambda.operate.auto.queue_auto import QueueAuto
     from lowkiq_lambda.operate.in_flight import InFlightIds
     from lowkiq_lambda.operate.morgue import MorgueIds
     from lowkiq_lambda.operate.verify.verifier import VerificationReport
@@ -75,6 +76,13 @@ class QueueLooks:
     def limits(self) -> QueueLimits:
         """The limits of the queue: set at run time, and explained."""
         return QueueLimits(self.reader, self._declared)
+
+    @property
+    def auto(self) -> "QueueAuto":
+        """The shards of a queue whose worker leaves their count to the library (docs/auto.md)."""
+        from lowkiq_lambda.operate.auto.queue_auto import QueueAuto  # noqa: PLC0415 - only where a queue is "auto"
+
+        return QueueAuto(self._core, self._declared)
 
     # One id
 

@@ -42,6 +42,8 @@ class Resharding:
         self._queue = queue
         self._retry_for = retry_for
         self._clock = clock
+        self.has_begun = False
+        """Whether this began the move, and no other process did."""
 
     @property
     def layout(self) -> Layout:
@@ -72,6 +74,7 @@ class Resharding:
             begun = layout.begun(to, max(epoch, layout.epoch + 1))
             self._check(begun)
             if self._swap(there, begun):
+                self.has_begun = True
                 return self.layout
 
     def ids_by_group(self, to: int) -> list[int]:
@@ -227,7 +230,7 @@ class Resharding:
     def _swap(self, after: Registered, layout: Layout, before: Registered | None = None) -> bool:
         """Write the layout, and what else is changed, unless another process has written since."""
         layout_noted = layout.noted(self._backend.now(self._first(layout)), f"{socket.gethostname()}:{os.getpid()}")
-        new = Registered(after.made_with, after.generation, after.changing, layout=layout_noted)
+        new = Registered(after.made_with, after.generation, after.changing, layout=layout_noted, is_auto=after.is_auto)
         return replace_registered(self._backend, self._queue.name, before or after, new, self._retry_for)
 
     def _refuse_second(self, there: Registered) -> None:

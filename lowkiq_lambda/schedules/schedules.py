@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import DeclarationError, JobError, NoSuchEntry, QueueMismatch
-from lowkiq_lambda.declare.worker import AnyWorker, Worker, refuse_without_score, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, count_of, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.cron import digest_of
 from lowkiq_lambda.schedules.entry import BrokenEntry, ScheduleEntry, Timetable, label_of, new_entry
@@ -266,7 +266,7 @@ class Schedules:
 
         One that a queue has left behind by `redeclare` fires nothing, so it must take no turn from the others.
         """
-        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._core.queues.workers)
+        layouts = sorted((worker.queue_name, count_of(worker), worker.merge) for worker in self._core.queues.workers)
         return f"schedules:{self._timetable.digest()}:{digest_of(layouts)}"
 
     @property

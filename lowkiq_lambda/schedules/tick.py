@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError
 from lowkiq_lambda.declare.duty import SCHEDULES, RunAgain
-from lowkiq_lambda.declare.worker import refuse_without_score
+from lowkiq_lambda.declare.worker import count_of, refuse_without_score
 from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems, named
 from lowkiq_lambda.schedules.entry import ScheduleEntry
@@ -105,7 +105,7 @@ class EntryTicker:
         }
         if entry.expires_in is not None:
             job["expires_in"] = entry.expires_in
-        checker = checker_of(self._core.config, worker.shards_count, worker.expires_in)
+        checker = checker_of(self._core.config, count_of(worker), worker.expires_in)
         ((new,),) = checker.check_all([job]).by_shard.values()
         skips = entry.overlap == "skip"
         return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)

@@ -163,6 +163,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     on_violation: Literal["report", "pause"] = "report"
     """What a violation that `verify` finds does to its queue: nothing, or it pauses it until an operator resumes it."""
 
+    auto: Literal["propose", "act", "off"] = "propose"
+    """What housekeeping does for queues with `shards_count = "auto"`: says what they need, does it too, or neither."""
+
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""
     settle_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05

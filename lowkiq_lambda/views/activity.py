@@ -9,6 +9,8 @@ KEPT: Final = 500
 REASON_ABOVE: Final = 100
 """An act on more ids than that, by a page, the API or the command line, needs a reason."""
 LONGEST_REASON: Final = 200
+NOTED: Final = "auto"
+"""The action of a line that says something about the shards of a queue, and changes none."""
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON, description="Why, for the activity log.")]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_environment, stack_outputs
 from lowkiq_lambda.aws.events import ALONE, BadEvent, selected, ticks
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -48,7 +49,7 @@ def _shards(app: Lowkiq, counts: Mapping[str, int]) -> list[ShardRef]:
     """Those that there are, and those that there will be."""
     there, _ = app.core.queues.all_current()
     shards = [shard for queue in there.values() for shard in queue.shards]
-    declared = {name: queue.worker.shards_count for name, queue in app.core.queues.items() if name not in there}
+    declared = {name: count_of(queue.worker) for name, queue in app.core.queues.items() if name not in there}
     coming = {**declared, **counts}
     prefix = app.core.backend.prefix
     return [

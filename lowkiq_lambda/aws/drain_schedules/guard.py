@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.shard.declarations import Declaration, read_registered, readable_shards
+from lowkiq_lambda.store.shard.declarations import AutoDeclaration, Declaration, read_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
@@ -81,7 +81,7 @@ def _disagrees(queue: QueueFound, code: Mapping[str, Declaration]) -> bool:
     if queue.name not in code:
         return False
     declared = asdict(code[queue.name])
-    if declared["shards_count"] in queue.accepts:
+    if isinstance(code[queue.name], AutoDeclaration) or declared["shards_count"] in queue.accepts:
         declared["shards_count"] = queue.made_with.get("shards_count")
     return declared != dict(queue.made_with)
 

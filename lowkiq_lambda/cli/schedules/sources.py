@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.tick import problem_of
 from lowkiq_lambda.schedules.toml_entries import path_text, read_toml, unreadable
@@ -79,7 +80,7 @@ def _problem_in_file() -> Problem:
 
 def _of_app(spec: str) -> Source:
     app = load_app(spec, Lowkiq)
-    counts = {worker.queue_name: worker.shards_count for worker in app.workers}
+    counts = {worker.queue_name: count_of(worker) for worker in app.workers}
     return Source(app.schedules.declared, counts, app.schedules.problem_of, [*map(str, app.schedules.broken)])
 
 

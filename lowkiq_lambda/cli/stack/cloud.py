@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.settings.project import project_root
 
@@ -65,7 +66,7 @@ def deploy(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     spec = app_spec(None, os.environ)
-    widest = max((worker.shards_count for worker in load_app(spec, Lowkiq).workers), default=1)
+    widest = max((count_of(worker) for worker in load_app(spec, Lowkiq).workers), default=1)
     project = StackProject(project_root(), spec, widest)
     if other := deploy_again(project, parameter or (), say):
         return _works(other) if once else DONE

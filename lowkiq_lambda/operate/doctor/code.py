@@ -81,7 +81,7 @@ def _of_queue(queue: Queue, state: QueueState | None, prefix: str) -> Iterator[F
             "If that broke off, call app.redeclare again, with the worker as it was or as it is to be.",
             name,
         )
-    elif asdict(declared)["shards_count"] != state.there.made_with["shards_count"]:
+    elif queue.auto is None and asdict(declared)["shards_count"] != state.there.made_with["shards_count"]:
         count = state.there.made_with["shards_count"]
         yield _found(
             "declarations",

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.store.shard.layout import Layout
-from lowkiq_lambda.views.activity import ActivityEntry
+from lowkiq_lambda.views.activity import NOTED, ActivityEntry
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueMetrics
 from lowkiq_lambda.views.runs import Release
@@ -44,7 +44,7 @@ def _of_queue(metrics: QueueMetrics, layout: Layout) -> Iterator[str]:
 
 def _acts(now: float, around: Around) -> Iterator[str]:
     for act in around.activity:
-        if 0 <= now - act.at <= ACTED:
+        if 0 <= now - act.at <= ACTED and act.action != NOTED:
             yield f"{act.who} did {act.action!r} on it {_ago(now - act.at)} ago"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,7 @@ from lowkiq_lambda.operate.lateness.hours import usual_took
 from lowkiq_lambda.operate.lateness.kept import read_hours, read_samples
 from lowkiq_lambda.operate.lateness.minutes import Minute, Present
 from lowkiq_lambda.operate.lateness.samples import LONGEST, Sample, lag_of, minute_between, moment_of, sample_of
-from lowkiq_lambda.operate.lateness.words import in_words, lasting
+from lowkiq_lambda.operate.lateness.words import LateWords, in_words, lasting
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -38,6 +38,15 @@ SHORTEST_WAIT: Final = 2.0
 """Seconds for which ids may wait for a holder, at least, as a daemon looks that often."""
 _ACTS: Final = 5
 """Of the activity, which is read with the newest first."""
+
+
+class Evidence(NamedTuple):
+    """The verdict on a late queue, the minutes that are known, what else is known, and its samples, the last of now."""
+
+    verdict: CauseVerdict
+    usable: Sequence[Minute]
+    present: Present
+    samples: Sequence[Sample]
 
 
 class QueueLook:
@@ -78,6 +87,10 @@ class QueueLook:
                 cause=None,
                 says=f"It is not late: {wait}.",
             )
+        return self._told(self.evidence(samples))
+
+    def evidence(self, samples: Sequence[Sample] | None = None) -> Evidence:
+        """What a late queue is judged by, by its samples (None: those that are kept), and the verdict."""
         backend, retry_for = self._reader.backend, self._reader.retry_for
         late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
         with Together() as side:
@@ -114,12 +127,17 @@ class QueueLook:
             by_moment = judge_moment(moment, present)
             if by_moment.cause is not None:
                 verdict, usable = by_moment, [moment]
-        return self._told(verdict, usable, present)
+        return Evidence(verdict, usable, present, [*samples, present_sample])
 
-    def _told(self, verdict: CauseVerdict, usable: Sequence[Minute], present: Present) -> Lateness:
+    def words(self, evidence: Evidence) -> LateWords:
+        """The same in words."""
+        verdict, usable, present, _ = evidence
         if verdict.cause == "limits":
             present = msgspec.structs.replace(present, limits=self._limits())
-        words = in_words(verdict.cause, usable, present, verdict.looked)
+        return in_words(verdict.cause, usable, present, verdict.looked)
+
+    def _told(self, evidence: Evidence) -> Lateness:
+        verdict, words = evidence.verdict, self.words(evidence)
         lag, cause = lag_of(self._metrics), "" if verdict.cause else "the cause is not known, as "
         return Lateness(
             queue=self.queue,

@@ -39,7 +39,8 @@ return redis.call('GET', KEYS[1])
 """
 _RESHARDING: Final = "resharding"
 _PAYLOAD: Final = "payload"
-_ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING, _PAYLOAD})
+_AUTO: Final = "auto"
+_ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING, _PAYLOAD, _AUTO})
 """Fields of the stored declaration that are not terms of it."""
 
 
@@ -51,6 +52,10 @@ class Declaration(msgspec.Struct, frozen=True):
     merge: str = "min"
     hash: str = HASH
     layout: int = LAYOUT
+
+
+class AutoDeclaration(Declaration, frozen=True):
+    """The terms of code that leaves the count of shards to the queue: its `shards_count` is that of a new queue."""
 
 
 def shards_of(
@@ -86,6 +91,8 @@ class Registered:
     """The shards of ids, for a queue that is being resharded, or was."""
     payload: str = field(default="", compare=False)
     """The type of payloads that code has declared last, and the digits of its schema: for people, and no term."""
+    is_auto: bool = field(default=False, compare=False)
+    """Whether some code has left the count of shards to the queue, so that no code's count has to be the queue's."""
     stored: bytes = field(default=b"", compare=False)
     """The bytes in Redis, if it was read from there."""
 
@@ -95,7 +102,8 @@ class Registered:
         about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
         moves = {} if self.layout is None else {_RESHARDING: self.layout}
         types = {_PAYLOAD: self.payload} if self.payload else {}
-        return self.stored or msgspec.json.encode({**self.made_with, **about, **moves, **types})
+        counts = {_AUTO: True} if self.is_auto else {}
+        return self.stored or msgspec.json.encode({**self.made_with, **about, **moves, **types, **counts})
 
     @property
     def is_readable(self) -> bool:
@@ -114,7 +122,8 @@ class Registered:
     def agrees(self, declaration: Declaration) -> bool:
         """Whether the queue was made with this declaration, or may be declared so since it was resharded."""
         declared = asdict(declaration)
-        if self.layout and declaration.shards_count in self.layout.accepts and self.is_readable:
+        is_free = self.is_auto or isinstance(declaration, AutoDeclaration)
+        if self.is_readable and (is_free or (self.layout and declaration.shards_count in self.layout.accepts)):
             declared["shards_count"] = self.made_with["shards_count"]
         return dict(self.made_with) == declared
 
@@ -137,6 +146,7 @@ class _RequiredFields(msgspec.Struct, frozen=True):
     nonce: str
     resharding: Layout | None = None
     payload: str = ""
+    auto: bool = False
 
 
 def registered(stored: object) -> Registered:
@@ -148,7 +158,16 @@ def registered(stored: object) -> Registered:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Registered({}, 0, stored=text)
     about = {name: value for name, value in made_with.items() if name not in _ABOUT}
-    return Registered(about, fields.generation, fields.changing, fields.nonce, fields.resharding, fields.payload, text)
+    return Registered(
+        about,
+        fields.generation,
+        fields.changing,
+        fields.nonce,
+        fields.resharding,
+        fields.payload,
+        fields.auto,
+        text,
+    )
 
 
 def declare(

@@ -57,6 +57,12 @@ class Replicas:
                     "same again when it follows its primary, or do not wait for it (--unreplicated)."
                 )
 
+    def answer(self, shards: Iterable[ShardRef]) -> bool:
+        """Whether each of these shards' nodes has a replica that keeps up. Raises NotReplicated, BackendError."""
+        with translated():
+            nodes = self._backend.nodes.with_a_key(shards)
+        return all(self._has_replicas(key) and self._acknowledged(key) for key in nodes.values())
+
     def _has_replicas(self, key: str) -> bool:
         # Asked each time: one may come back while ids move.
         (answer,) = self._asked([(key, _LOOK)])

@@ -22,6 +22,7 @@ from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.parts import app_spec
 from lowkiq_lambda.cli.stack.schedules.options import GuardOptions, PlanOptions, Target
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.loading import load_app
 
@@ -101,7 +102,7 @@ def _load(app_name: str | None, guard: GuardOptions, environ: Mapping[str, str])
 
 def _counts(app: Lowkiq, guard: GuardOptions) -> dict[str, int]:
     """How many shard indexes each queue has, by its name."""
-    counts = {worker.queue_name: worker.shards_count for worker in app.workers}
+    counts = {worker.queue_name: count_of(worker) for worker in app.workers}
     with _hint():
         resharded = {} if guard.unguarded else shards_counts(app)
     return {name: max(count, resharded.get(name, 0)) for name, count in counts.items()}

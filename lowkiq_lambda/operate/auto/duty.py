@@ -1,0 +1,191 @@
+"""The duty that looks once a minute at queues with a count of their own, and proposes, or makes, another count."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare.duty import AUTO
+from lowkiq_lambda.duties.runner import DutyRunner
+from lowkiq_lambda.jobs.auto import Auto
+from lowkiq_lambda.operate.auto.kept import Change, read_kept, write_kept
+from lowkiq_lambda.operate.auto.look import AutoLook, Decided
+from lowkiq_lambda.operate.auto.memory import Memory
+from lowkiq_lambda.operate.auto.rule import Proposal
+from lowkiq_lambda.operate.inspect.activity import record_action
+from lowkiq_lambda.operate.lateness.causes import ENOUGH
+from lowkiq_lambda.operate.inspect.limited_lag import apart
+from lowkiq_lambda.operate.inspect.metrics import queue_metrics
+from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.reshard.duty import resharding_of
+from lowkiq_lambda.store.shard.layout import Layout
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.activity import NOTED, ActivityEntry
+from lowkiq_lambda.views.auto import AutoDecision
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.base.clock import Clock
+    from lowkiq_lambda.core import Core
+    from lowkiq_lambda.engine.queue import Queue
+    from lowkiq_lambda.operate.auto.schedules import ShardSchedules
+    from lowkiq_lambda.reshard.resharding import Resharding
+
+logger = logging.getLogger(__name__)
+
+WHO: Final = "auto"
+"""Who acts, in the activity."""
+AN_HOUR: Final = 3_600.0
+"""Seconds from one line about a queue to the next that says the same."""
+POSTPONED: Final = 600.0
+"""Seconds for which a move may stand still, as a batch that runs long holds a shard, before it is turned round."""
+REST: Final = 6 * 3_600.0
+"""Seconds for which a queue rests after that."""
+
+
+class AutoDuty:
+    """Once a minute: three round trips, three more for each such queue, and some ten for each that is late."""
+
+    name: Final = AUTO
+    every: Final = 60.0
+
+    def __init__(self, core: "Core", schedules: "ShardSchedules | None" = None) -> None:
+        self._core = core
+        self._schedules = schedules
+
+    def run(self, remaining: Callable[[], float]) -> dict[str, str]:
+        """What is said of queues that do not keep their target, by their names. Raises BackendError."""
+        core = self._core
+        current, _ = core.queues.all_current()
+        queues = [queue for queue in current.values() if queue.auto is not None]
+        if not queues:
+            return {}
+        backend, retry_for = core.backend, core.config.redis_retry_for
+        reader = ShardReader(backend, retry_for)
+        read = queue_metrics(reader, [queue.shards for queue in queues])
+        metrics = [*apart(reader, [queue.worker for queue in queues], read)]
+        processes = Processes(backend, retry_for)
+        says = {}
+        for queue, numbers in zip(queues, metrics, strict=True):
+            if remaining() <= 0:
+                break
+            name = queue.worker.queue_name
+            kept = read_kept(backend, name, retry_for)
+            schedules = "none" if self._schedules is None else self._schedules.whose
+            look = AutoLook(core, queue, numbers, processes, kept, schedules)
+            decision = self._followed(queue, look.decided(), look.bounds, remaining)
+            if decision.answer != "nothing":
+                says[name] = decision.says
+        return says
+
+    def _followed(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> AutoDecision:
+        """Do what was decided, or say it; the decision."""
+        decision, memory = decided.decision, decided.memory
+        layout = queue.shards.layout
+        if decision.answer == "moving":
+            memory = self._gone_on(queue, layout, memory, bounds, remaining)
+        elif isinstance(decided.verdict, Proposal) and not decided.verdict.bars:
+            memory = self._moved(queue, decided, bounds, remaining)
+        else:
+            memory = self._said(decided)
+        self._keep(queue, memory, decision)
+        return decision
+
+    def _keep(self, queue: "Queue", memory: Memory, decision: AutoDecision | None = None) -> None:
+        core = self._core
+        declared = queue.auto
+        bounds = None if declared is None or decision is None else (decision.at, declared)
+        change = Change(memory=memory, decision=decision, bounds=bounds)
+        write_kept(core.backend, queue.worker.queue_name, core.config.redis_retry_for, change)
+
+    def _moved(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> Memory:
+        decision, to = decided.decision, decided.decision.to or 0
+        before = decided.memory
+        memory = before.begins(decision.at, decision.shards, to)
+        # Before the move, so that one whose beginner dies is known as this one's.
+        self._keep(queue, memory)
+        if self._schedules is not None:
+            self._schedules.before(queue.worker.queue_name, to)
+        resharding = resharding_of(self._core, queue.worker, unreplicated=bounds.unreplicated)
+        try:
+            layout = resharding.begin(to)
+        except LowkiqError as error:
+            logger.warning("a move to another number of shards was not begun: %s", error)
+            return memory.forgets_begin()
+        if resharding.has_begun:
+            self._note("reshard", decision, to)
+        self._go_on(queue, resharding, remaining)
+        return replace(memory, epoch=layout.epoch, told=_key(decision), told_at=decision.at)
+
+    def _gone_on(
+        self, queue: "Queue", layout: Layout, memory: Memory, bounds: Auto, remaining: Callable[[], float]
+    ) -> Memory:
+        """Go on with a move that was begun here; one that has stood still for too long is turned round."""
+        last, now = memory.last, self._core.backend.now(queue.shards[0])
+        if last is None or last.ended_at is not None or memory.epoch != layout.epoch:
+            return memory
+        resharding = resharding_of(self._core, queue.worker, unreplicated=bounds.unreplicated)
+        stands = now - layout.at >= POSTPONED or last.is_turned
+        if stands and not layout.is_returning:
+            memory = memory.turns(now, REST)
+            self._keep(queue, memory)
+            turned = resharding.abort(lambda *_: None, remaining)
+            memory = replace(memory, epoch=turned.epoch)
+            says = (
+                f"{last.shards} → {last.to} shards was turned round: for {POSTPONED / 60:.0f} min a batch held a shard"
+            )
+            self._record("reshard", queue.worker.queue_name, says, last.shards)
+        self._go_on(queue, resharding, remaining)
+        return memory
+
+    @staticmethod
+    def _go_on(queue: "Queue", resharding: "Resharding", remaining: Callable[[], float]) -> None:
+        """Move groups while there is time; the duty `moves` goes on with what is left."""
+        resharding.go_on(lambda *_: None, remaining)
+        queue.doubt()
+
+    def _said(self, decided: Decided) -> Memory:
+        """Say a proposal, or a refusal with a reason, at most once an hour; the memory of it."""
+        decision, memory = decided.decision, decided.memory
+        is_proposal = decision.answer == "proposal"
+        if not is_proposal and not (decision.answer == "refusal" and decision.cause and decision.minutes >= ENOUGH):
+            return memory
+        if decision.cause == "somebody is at it":
+            # They know, and so does the activity.
+            return memory
+        is_new = is_proposal and memory.told != _key(decision)
+        if not is_new and decision.at - memory.told_at < AN_HOUR:
+            return memory
+        self._note(NOTED, decision, 0)
+        return replace(memory, told=_key(decision), told_at=decision.at)
+
+    def _note(self, action: str, decision: AutoDecision, changed: int) -> None:
+        self._record(action, decision.queue, decision.says, changed)
+
+    def _record(self, action: str, queue_name: str, says: str, changed: int) -> None:
+        logger.info("%s: %s", queue_name, says, extra={"queue": queue_name})
+        host = f"{socket.gethostname()}:{os.getpid()}"
+        record_action(
+            self._core.backend,
+            ActivityEntry(
+                at=self._core.backend.clock.time(),
+                who=WHO,
+                action=action,
+                queue=queue_name,
+                target=says,
+                changed=changed,
+                address=host,
+            ),
+        )
+
+
+def _key(decision: AutoDecision) -> str:
+    return f"{decision.answer} {decision.to}"
+
+
+def auto_runner(core: "Core", clock: "Clock", schedules: "ShardSchedules | None" = None) -> DutyRunner:
+    """The runner of the duty, which does not wait for other duties."""
+    return DutyRunner(core, [AutoDuty(core, schedules)], clock, name=AUTO)

@@ -1,0 +1,200 @@
+"""Looks at a queue with a count of its own: its facts, and what is decided about its shards."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.jobs.auto import Auto
+from lowkiq_lambda.operate.auto.facts import Facts, load_of, rises_of
+from lowkiq_lambda.operate.auto.kept import Kept
+from lowkiq_lambda.operate.auto.memory import Memory
+from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Refusal, decide
+from lowkiq_lambda.operate.auto.sizes import pause_of
+from lowkiq_lambda.operate.auto.words import line_of, refusal_of
+from lowkiq_lambda.operate.lateness.causes import failures
+from lowkiq_lambda.operate.lateness.kept import read_hours
+from lowkiq_lambda.operate.lateness.look import Evidence, QueueLook
+from lowkiq_lambda.operate.lateness.samples import lag_of
+from lowkiq_lambda.operate.lateness.words import lasting
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.replicas import Replicas
+from lowkiq_lambda.views.auto import AutoDecision
+from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.queues import QueueMetrics
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.core import Core
+    from lowkiq_lambda.engine.queue import Queue
+
+Schedules: TypeAlias = Literal["none", "own", "foreign"]
+"""Who gives the shards of queues their schedules on AWS: nobody has to, this process may, or somebody else does."""
+_HOUR: Final = 3_600
+_BEGIN: Final = 150.0
+"""Seconds of an hour, in which the hours of a queue are read once or twice, for a way back."""
+
+
+class Decided(NamedTuple):
+    """A decision, the facts that it is by, and what is remembered with it."""
+
+    decision: AutoDecision
+    verdict: Proposal | Refusal | Fine | None
+    facts: Facts
+    memory: Memory
+
+
+class AutoLook:
+    """One look at one such queue. Each method raises BackendError."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is of
+        self,
+        core: "Core",
+        queue: "Queue",
+        metrics: QueueMetrics,
+        processes: Sequence[Process],
+        kept: Kept,
+        schedules: Schedules = "none",
+    ) -> None:
+        self._core, self._queue, self._metrics, self._kept = core, queue, metrics, kept
+        self._reader = ShardReader(core.backend, core.config.redis_retry_for, queue.shards)
+        self._schedules = schedules
+        self.now = core.backend.now(queue.shards[0])
+        declared = queue.auto or Auto()
+        narrowest = kept.bounds_with(declared, self.now)
+        self.bounds = narrowest or declared
+        self._excludes = narrowest is None
+        self._late = QueueLook(core, self._reader, queue.worker, metrics, processes, self.bounds.lag)
+        self._lag = lag_of(metrics)
+
+    @property
+    def name(self) -> str:
+        """The queue's."""
+        return self._queue.worker.queue_name
+
+    def decided(self) -> Decided:
+        """What is decided now."""
+        layout = self._queue.shards.layout
+        memory = self._kept.remembered.sees(layout, self.now).with_lag(self.now, self._lag).judged(self.now)
+        if layout.is_moving:
+            facts = Facts(now=self.now, shards=layout.before, bounds=self.bounds)
+            done = layout.groups - len(layout.left)
+            says = f"moves from {layout.before} to {layout.after} shards, {done} of {layout.groups} groups have moved"
+            return Decided(self._decision("moving", says, facts), None, facts, memory)
+        facts = self._facts(layout.before, memory)
+        if facts.failing:
+            memory = replace(memory, failed_at=self.now)
+        if self._excludes and facts.is_late:
+            return self._told(facts, memory, Refusal("the apps that declare it exclude each other's bounds"), None)
+        forecasts: dict[int, float] = {}
+        verdict = decide(facts, memory, self._forecast(facts, forecasts))
+        expected = None
+        if isinstance(verdict, Proposal) and facts.shards in forecasts and verdict.to in forecasts:
+            expected = (forecasts[facts.shards], forecasts[verdict.to])
+        return self._told(facts, memory, verdict, expected)
+
+    def _told(
+        self,
+        facts: Facts,
+        memory: Memory,
+        verdict: Proposal | Refusal | Fine,
+        expected: tuple[float, float] | None,
+    ) -> Decided:
+        if isinstance(verdict, Proposal):
+            decision = self._decision("proposal", line_of(facts, verdict, expected), facts, verdict, expected)
+        elif isinstance(verdict, Refusal):
+            decision = self._decision("refusal", refusal_of(facts, verdict), facts)
+        else:
+            wait = f"the oldest due id has waited {lasting(self._lag)}" if self._lag else "no id is due"
+            decision = self._decision("nothing", f"keeps its target with {facts.shards} shards: {wait}", facts)
+        return Decided(decision, verdict, facts, memory)
+
+    def _decision(
+        self,
+        answer: Literal["nothing", "refusal", "proposal", "moving"],
+        says: str,
+        facts: Facts,
+        proposal: Proposal | None = None,
+        expected: tuple[float, float] | None = None,
+    ) -> AutoDecision:
+        return AutoDecision(
+            queue=self.name,
+            at=self.now,
+            answer=answer,
+            says=says,
+            shards=facts.shards,
+            to=proposal and proposal.to,
+            cause=facts.cause,
+            evidence=facts.evidence,
+            minutes=facts.minutes,
+            looked=facts.looked,
+            bars=proposal.bars if proposal else (),
+            ids=facts.ids,
+            pause=pause_of(facts.ids, facts.shards) if proposal else 0.0,
+            expected=expected,
+        )
+
+    def _facts(self, shards: int, memory: Memory) -> Facts:
+        worker, metrics, config = self._queue.worker, self._metrics, self._core.config
+        common = Facts(
+            now=self.now,
+            shards=shards,
+            bounds=self.bounds,
+            mode="act" if config.auto == "act" else "propose",
+            concurrency=worker.concurrency,
+            lag=self._lag,
+            ids=metrics.length + metrics.morgue_length,
+            length=metrics.length,
+            is_held=self._kept.is_held(self.now),
+            schedules=self._schedules,
+        )
+        if self._late.is_late:
+            return self._late_facts(common, memory)
+        if shards % 2 or shards // 2 < self.bounds.least or self.now % _HOUR > _BEGIN:
+            return common
+        hours = read_hours(self._core.backend, self.name, config.redis_retry_for)
+        return replace(common, hours=tuple(hours), is_replicated=self._is_replicated(common))
+
+    def _late_facts(self, common: Facts, memory: Memory) -> Facts:
+        evidence = self._late.evidence()
+        verdict, usable, present, samples = evidence
+        words = self._late.words(evidence)
+        is_usable = verdict.cause == "shards"
+        return replace(
+            common,
+            is_late=True,
+            cause=verdict.cause,
+            minutes=verdict.minutes,
+            looked=verdict.looked,
+            clause=words.clause,
+            advice=words.advice.replace("QUEUE", self.name),
+            evidence=words.evidence,
+            rises=rises_of(memory.lags[-len(usable) :] if usable else ()),
+            load=load_of(usable, common.concurrency, self._metrics.due),
+            busy=_busy(evidence),
+            threads=samples[-1].threads,
+            failing=any(failures(minute, present) for minute in usable),
+            dying=any(after.dead > before.dead for before, after in pairwise(samples)),
+            is_replicated=not is_usable or self._is_replicated(common),
+        )
+
+    def _is_replicated(self, facts: Facts) -> bool:
+        """Whether a replica answers; asked only where a move may follow."""
+        if facts.mode != "act" or facts.bounds.unreplicated:
+            return True
+        try:
+            return Replicas(self._core.backend, tries=1).answer(self._queue.shards[:1])
+        except LowkiqError:
+            return False
+
+    def _forecast(self, facts: Facts, forecasts: dict[int, float]) -> Callable[[int], float | None]:
+        """The waits with so many shards, noted in `forecasts`."""
+        del facts, forecasts
+        return lambda _to: None
+
+
+def _busy(evidence: Evidence) -> float:
+    late = evidence.usable[-1].late(evidence.present.limit) if evidence.usable else []
+    return fmean([shard.busy for shard in late]) if late else 0.0

@@ -1,0 +1,20 @@
+"""Schedules that drain single shards on AWS, as far as a move has to care for them."""
+
+from typing import Literal, Protocol
+
+
+class ShardSchedules(Protocol):
+    """The schedules of an app whose function is invoked for single shards."""
+
+    @property
+    def whose(self) -> Literal["none", "own", "foreign"]:
+        """Nobody needs them, this process may make them, or only somebody else may."""
+        ...
+
+    def before(self, queue_name: str, to: int) -> None:
+        """Make those that are missing for so many shards. Raises LowkiqError."""
+        ...
+
+    def after(self, queue_name: str, to: int) -> None:
+        """Delete those that no shard needs any more. Raises LowkiqError."""
+        ...
