@@ -13,7 +13,7 @@ import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker, discard_on
 from lowkiq_lambda.aws.ticking import ticked
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.worker import FunctionWorker, count_of
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.invoke import LocalContext
@@ -87,7 +87,7 @@ def warm_worker(
         return handler(batch)
 
     worker = app.worker(queue_name=queue_name, **options)(handle)
-    worker.push_many(jobs(10 * worker.worker.shards_count))
+    worker.push_many(jobs(10 * count_of(worker.worker)))
     app.drain()
     return worker
 

@@ -29,6 +29,7 @@ from local.load.app import (
 from local.load.troubles import GONE, HUNG, TROUBLES
 from lowkiq_lambda import Config, Worker
 from lowkiq_lambda.declare.duty import MOVES
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.jobs.job import shard_for
@@ -222,11 +223,11 @@ class Load:
         """Push the job, and take it, as a process does that begins with it."""
         self._workers[name].push_many([{"id": job_id}])
         worker = self._workers[name]
-        shard = self.app.core.queues.agreed(worker).shards[shard_for(job_id, worker.shards_count)]
+        shard = self.app.core.queues.agreed(worker).shards[shard_for(job_id, count_of(worker))]
         LeaseSession(self.app.core.backend, shard, uuid4().hex, terms).acquire(HUNG, _ONE, _PATIENCE)
 
     def _doing(self, name: str, job_id: str, since: float) -> Doing:
-        shard = shard_for(job_id, self._workers[name].shards_count)
+        shard = shard_for(job_id, count_of(self._workers[name]))
         return Doing(queue=name, shard=shard, since=since, count=1, ids=(job_id,))
 
     def _send_heartbeat(self, process_id: str, *doing: Doing) -> None:

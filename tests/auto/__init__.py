@@ -1,0 +1,1 @@
+"""How many shards queues need: the rule, and queues that are played."""

@@ -28,7 +28,7 @@ class Sized(Played):
         self.duty = AutoDuty(self.app.core)
         self.threads = 40
 
-    def late(self, ids: Iterable[object] = MANY) -> None:
+    def arrive_late(self, ids: Iterable[object] = MANY) -> None:
         """Ids that are late already."""
         self.push(ids, waited=WAITED)
 

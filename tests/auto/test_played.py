@@ -22,7 +22,7 @@ def sized(make_app: MakeApp, clock: ManualClock, queue_name: str) -> Sized:
 
 def test_full_shards_become_more(sized: Sized) -> None:
     """After seven known minutes the queue is moved, and the activity has one line that says why."""
-    sized.late()
+    sized.arrive_late()
 
     decision = sized.sized(8)
 
@@ -35,7 +35,7 @@ def test_full_shards_become_more(sized: Sized) -> None:
 def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """By default nothing moves: the line says what would, and `do` carries it out."""
     sized = Sized(make_app, clock, queue_name, mode="propose")
-    sized.late()
+    sized.arrive_late()
     decision = sized.sized()
     assert (1, 4, ('auto is "propose"',)) == (sized.shards, decision.to, decision.bars)
     assert ["auto"] == [line.action for line in sized.lines]

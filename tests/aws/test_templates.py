@@ -13,6 +13,7 @@ from lowkiq_lambda.aws import duty_task, telemetry, ticking
 from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import variable_of
 from lowkiq_lambda.stack.rollback import ALIAS
@@ -336,7 +337,7 @@ def test_the_default_indexes_are_those_of_a_worker(template: dict[str, Any]) -> 
     default = template["Parameters"]["ShardIndexes"]["Default"]
     (assertion,) = template["Rules"]["IndexesAreForSchedulesOfShards"]["Assertions"]
 
-    assert [str(index) for index in range(Worker.shards_count)] == default.split(",")
+    assert [str(index) for index in range(count_of(Worker))] == default.split(",")
     assert [{"Ref": "ShardIndexes"}, default.split(",")] == assertion["Assert"]["Fn::EachMemberIn"]
 
 

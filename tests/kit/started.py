@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 from lowkiq_lambda import Lowkiq, MorgueLimits, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, OutcomeRecord, Settlement
@@ -13,7 +14,7 @@ class Starter:
     """A holder of the shard of an id, which has claimed what is due there. The id's progress is saved at once."""
 
     def __init__(self, app: Lowkiq, worker: type[Worker], job_id: str, progress: JobProgress | bytes) -> None:
-        shard = app.core.queues.agreed(worker).shards[shard_for(job_id, worker.shards_count)]
+        shard = app.core.queues.agreed(worker).shards[shard_for(job_id, count_of(worker))]
         terms = LeaseSettings(60.0, worker.merge, MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
         self._session = LeaseSession(app.core.backend, shard, uuid4().hex, terms)
         self._session.acquire("starter:1", LIMITS, RETRY_FOR)

@@ -10,6 +10,7 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Pushed, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from tests.kit.stored import as_handed
@@ -74,7 +75,7 @@ class TaskOfTests:
     @property
     def items(self) -> dict[str, Item]:
         """The items, by label; AssertionError where the shard does not hold together."""
-        shard = ShardRef(self._worker.queue_name, self._worker.shards_count, 0, features=(TRACKING,))
+        shard = ShardRef(self._worker.queue_name, count_of(self._worker), 0, features=(TRACKING,))
         return {label: item for (task, label), item in check_items(self._admin, shard).items() if task == self.id}
 
     @property
@@ -85,7 +86,7 @@ class TaskOfTests:
     @property
     def is_in_use(self) -> bool:
         """Whether the shard says that something in it is tracked."""
-        shard = ShardRef(self._worker.queue_name, self._worker.shards_count, 0)
+        shard = ShardRef(self._worker.queue_name, count_of(self._worker), 0)
         return b"tracking" in (self._admin.hget(shard.key("meta"), "in_use") or b"")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.handlers import Notes, Then
@@ -33,4 +34,4 @@ def jobs_of(ids: str | Sequence[str], **fields: Any) -> list[dict[str, Any]]:
 
 def shard_of(app: Lowkiq, worker: type[Worker], job_id: str) -> ShardRef:
     """The shard that the id lives in."""
-    return app.core.queues.agreed(worker).shards[shard_for(job_id, worker.shards_count)]
+    return app.core.queues.agreed(worker).shards[shard_for(job_id, count_of(worker))]

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
@@ -76,7 +77,7 @@ class FilledQueue:
 
     def held(self, count: int | None = None) -> State:
         """What lies in them; without a count, in those that code declares."""
-        return held(self.admin, self.shards(count or self.worker.shards_count))
+        return held(self.admin, self.shards(count or count_of(self.worker)))
 
     def fill(self, rounds: int) -> None:
         """Jobs start, come, fail and are dead."""

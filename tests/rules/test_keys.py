@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, JobError, Lowkiq, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock, forget_keys
@@ -19,7 +20,7 @@ from tests.kit.workers import declare
 
 def shard_of(worker: type[Worker]) -> ShardRef:
     """The first shard of its queue, with the key of receipts."""
-    return ShardRef(worker.queue_name, worker.shards_count, 0, features=("receipts",))
+    return ShardRef(worker.queue_name, count_of(worker), 0, features=("receipts",))
 
 
 def test_a_job_whose_key_was_pushed_changes_nothing(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

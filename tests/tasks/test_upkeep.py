@@ -12,6 +12,7 @@ from lowkiq_lambda.aws.duty_task import look_after_tasks
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, ShardDamaged
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
@@ -37,7 +38,7 @@ def enough() -> float:
 def shard_keys(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
     """Which of the keys of tasks are there, in all shards."""
     names = ("refs", "rows", "items")
-    shards = [ShardRef(worker.queue_name, worker.shards_count, at, (TRACKING,)) for at in range(worker.shards_count)]
+    shards = [ShardRef(worker.queue_name, count_of(worker), at, (TRACKING,)) for at in range(count_of(worker))]
     return {name: sum(app.core.backend.client.exists(shard.key(name)) for shard in shards) for name in names}
 
 

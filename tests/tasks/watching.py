@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.testing import ManualClock
@@ -33,10 +34,10 @@ def statuses(task: Task) -> dict[int, str]:
 
 def check_shards(app: Lowkiq, worker: type[Worker]) -> None:
     """Raises AssertionError where items and jobs of the worker's queue contradict each other."""
-    for index in range(worker.shards_count):
+    for index in range(count_of(worker)):
         check_items(
             cast("redis.Redis", app.core.backend.client),
-            ShardRef(worker.queue_name, worker.shards_count, index, (TRACKING,)),
+            ShardRef(worker.queue_name, count_of(worker), index, (TRACKING,)),
         )
 
 

@@ -17,10 +17,10 @@ from lowkiq_lambda.operate.auto.look import AutoLook, Decided
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Proposal
 from lowkiq_lambda.operate.inspect.activity import record_action
-from lowkiq_lambda.operate.lateness.causes import ENOUGH
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.operate.lateness.causes import ENOUGH
 from lowkiq_lambda.reshard.duty import resharding_of
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader

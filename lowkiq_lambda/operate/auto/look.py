@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.facts import Facts, load_of, rises_of
+from lowkiq_lambda.operate.auto.forecast import forecast_of
 from lowkiq_lambda.operate.auto.kept import Kept
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Refusal, decide
@@ -29,9 +30,12 @@ from lowkiq_lambda.views.queues import QueueMetrics
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
+    from lowkiq_lambda.operate.lateness.minutes import Minute
 
 Schedules: TypeAlias = Literal["none", "own", "foreign"]
 """Who gives the shards of queues their schedules on AWS: nobody has to, this process may, or somebody else does."""
+FORECAST_FOR: Final = 600.0
+"""Seconds for which a simulation counts, so that a proposal that waits for a yes costs no processor each minute."""
 _HOUR: Final = 3_600
 _BEGIN: Final = 150.0
 """Seconds of an hour, in which the hours of a queue are read once or twice, for a way back."""
@@ -68,6 +72,8 @@ class AutoLook:
         self._excludes = narrowest is None
         self._late = QueueLook(core, self._reader, queue.worker, metrics, processes, self.bounds.lag)
         self._lag = lag_of(metrics)
+        self._processes = processes
+        self._minutes: Sequence[Minute] = ()
 
     @property
     def name(self) -> str:
@@ -88,11 +94,16 @@ class AutoLook:
             memory = replace(memory, failed_at=self.now)
         if self._excludes and facts.is_late:
             return self._told(facts, memory, Refusal("the apps that declare it exclude each other's bounds"), None)
-        forecasts: dict[int, float] = {}
-        verdict = decide(facts, memory, self._forecast(facts, forecasts))
+        is_recent = 0 <= self.now - memory.forecast_at < FORECAST_FOR
+        forecasts = dict(memory.forecasts) if is_recent else {}
+        known = len(forecasts)
+        verdict = decide(facts, memory, self._forecast(forecasts))
         expected = None
         if isinstance(verdict, Proposal) and facts.shards in forecasts and verdict.to in forecasts:
             expected = (forecasts[facts.shards], forecasts[verdict.to])
+        if len(forecasts) > known:
+            at = memory.forecast_at if known else self.now
+            memory = replace(memory, forecasts=tuple(forecasts.items()), forecast_at=at)
         return self._told(facts, memory, verdict, expected)
 
     def _told(
@@ -161,6 +172,7 @@ class AutoLook:
         evidence = self._late.evidence()
         verdict, usable, present, samples = evidence
         words = self._late.words(evidence)
+        self._minutes = usable
         is_usable = verdict.cause == "shards"
         return replace(
             common,
@@ -189,10 +201,17 @@ class AutoLook:
         except LowkiqError:
             return False
 
-    def _forecast(self, facts: Facts, forecasts: dict[int, float]) -> Callable[[int], float | None]:
-        """The waits with so many shards, noted in `forecasts`."""
-        del facts, forecasts
-        return lambda _to: None
+    def _forecast(self, forecasts: dict[int, float]) -> Callable[[int], float | None]:
+        """The waits with so many shards, simulated where they are not in `forecasts`, and noted there."""
+        config, worker = self._core.config, self._queue.worker
+        p95 = forecast_of(self._core.backend, worker, self._minutes, self._processes, config.redis_retry_for)
+
+        def told(shards: int) -> float | None:
+            if shards not in forecasts and (waits := p95(shards)) is not None:
+                forecasts[shards] = waits
+            return forecasts.get(shards)
+
+        return told
 
 
 def _busy(evidence: Evidence) -> float:

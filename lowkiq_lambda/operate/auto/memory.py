@@ -28,6 +28,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     `epoch`: of the layout that was looked at last. `moved_by_hand`: when somebody else moved the queue, `failed_at`:
     when failures were a good part of a minute, `rests_until`: after a move that was turned round. `useless_at`: when a
     move turned out not to have helped. `lags`: the lag of each minute. `told`, `told_at`: the last line that was said.
+    `forecasts`: the simulated 95th percentile of waits by the number of shards, at `forecast_at`.
     """
 
     moves: tuple[AutoMove, ...] = ()
@@ -37,6 +38,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     rests_until: float | None = None
     useless_at: float | None = None
     lags: tuple[tuple[float, float], ...] = ()
+    forecast_at: float = 0.0
+    forecasts: tuple[tuple[int, float], ...] = ()
     told: str = ""
     told_at: float = 0.0
 

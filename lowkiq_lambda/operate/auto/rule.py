@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.operate.auto.facts import Facts, busiest_of_day, is_quietest
-from lowkiq_lambda.operate.auto.memory import DAY, Memory
+from lowkiq_lambda.operate.auto.memory import BETTER, DAY, Memory
 from lowkiq_lambda.operate.auto.sizes import Forecast, Size, cost_of, size_of
 from lowkiq_lambda.operate.lateness.causes import ENOUGH, LOOKED, UNKNOWN
 from lowkiq_lambda.operate.lateness.words import lasting
@@ -54,6 +54,10 @@ def decide(facts: Facts, memory: Memory, forecast: Forecast) -> Proposal | Refus
     size = size_of(facts, forecast)
     if isinstance(size, str):
         return Refusal(size)
+    now = forecast(facts.shards)
+    if now is not None and size.p95 is not None and size.p95 > max(facts.bounds.lag, BETTER * now):
+        waits = f"p95 {lasting(now)} → {lasting(size.p95)}"
+        return Refusal(f"by a simulation of the last hour {size.to} shards would not help: {waits}")
     return Proposal(size.to, size, tuple(_bars(facts, memory)))
 
 

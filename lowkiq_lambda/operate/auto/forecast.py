@@ -1,0 +1,92 @@
+"""How long ids would wait with other shards: a simulation of the last hour, of as many pushes as a second allows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.operate.inspect.history import SPANS, command, history, windows
+from lowkiq_lambda.operate.lateness.minutes import Minute
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.queues import Series
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import Worker
+    from lowkiq_lambda.store.shard.backend import Backend
+
+MOST_JOBS: Final = 60_000
+"""Of one run: three runs are some second of a processor."""
+IDS: Final = 10_000
+"""That the pushes are spread over, as nobody has counted them."""
+SPREAD: Final = 0.5
+"""Of the times of calls, of which only the mean is known."""
+_MINUTE: Final = 60.0
+
+
+def forecast_of(
+    backend: "Backend",
+    worker: "type[Worker]",
+    minutes: Sequence[Minute],
+    processes: Sequence[Process],
+    retry_for: float,
+) -> Callable[[int], float | None]:
+    """Simulates, when it is called first with a count of shards. Raises BackendError.
+
+    It tells nothing where no daemon drains: the pace of functions is that of their schedules, and not of shards.
+    """
+    daemons = [process for process in processes if process.kind == "daemon" and not (process.is_gone or process.quiet)]
+    known = [minute for minute in minutes if minute.took is not None and minute.fill]
+    rates: list[float] = []
+
+    def p95(shards: int) -> float | None:
+        if not daemons or not known:
+            return None
+        from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
+
+        rates[:] = rates or _rates(_last_hour(backend, worker.queue_name, retry_for))
+        if not any(rates):
+            return None
+        last = known[-1]
+        times = Times(
+            each_id=(last.took or 0.0) / (last.fill or 1.0), spread=SPREAD, computing=min(1.0, last.computing or 0.0)
+        )
+        choice = Choice(
+            shards=shards,
+            batch=worker.batch_size,
+            concurrency=worker.concurrency,
+            threads=max(1, sum(process.threads for process in daemons)),
+            processes=len(daemons),
+            cores=max(1.0, sum(process.cores for process in daemons)),
+            payloads_at_once=worker.payloads_at_once,
+        )
+        return simulate(Trace.of_rates(rates, _MINUTE, ids=IDS), times, choice).p95
+
+    return p95
+
+
+def _last_hour(backend: "Backend", queue_name: str, retry_for: float) -> Series:
+    now, stretch = backend.clock.time(), SPANS["1h"]
+    requested = windows(stretch, now, arrivals=True)
+    asked_for = command(queue_name, requested, backend.prefix)
+    (reply,) = backend.retrying(
+        retry_for, lambda: [unless_error(each) for each in send_each(backend.client, [asked_for])]
+    )
+    return history(reply, requested, stretch, now).series
+
+
+def _rates(series: Series) -> list[float]:
+    """Pushes a second of each minute, the last minutes of the hour: no more of them than `MOST_JOBS` fill."""
+    counts = [*_counts(series)]
+    first, jobs = len(counts), 0
+    while first and jobs + counts[first - 1] <= MOST_JOBS:
+        first -= 1
+        jobs += counts[first]
+    kept = counts[first:] or [min(counts[-1], MOST_JOBS)] if counts else []
+    begin = next((place for place, count in enumerate(kept) if count), 0)
+    return [count / _MINUTE for count in kept[begin:]]
+
+
+def _counts(series: Series) -> Iterator[int]:
+    """What was pushed in each minute; what ended, where nobody has counted pushes."""
+    arrived = series.arrived or (None,) * len(series.ended)
+    for pushed, ended, failed in zip(arrived, series.ended, series.failed, strict=True):
+        yield ended + failed if pushed is None else pushed
