@@ -16,8 +16,10 @@ WAITED: Final = 600.0
 """Seconds for which the ids have been due already."""
 ONE: Final = Auto(least=1, unreplicated=True)
 """Bounds of a queue that begins with one shard, on a server without replicas."""
-MANY: Final = range(1_500)
-"""Ids, of a second each: more than the minutes that are played."""
+SECONDS: Final = 3.0
+"""Of a call: few calls, so that a minute is played quickly."""
+MANY: Final = range(500)
+"""Ids, more than the minutes that are played take."""
 
 
 class Sized(Played):
@@ -26,7 +28,7 @@ class Sized(Played):
     def __init__(self, make_app: MakeApp, clock: ManualClock, name: str, mode: str = "act", **fields: Any) -> None:
         super().__init__(make_app(namespace=name, auto=mode), clock, name, **{"shards_count": ONE, **fields})
         self.duty = AutoDuty(self.app.core)
-        self.threads = 40
+        self.threads, self.seconds = 40, SECONDS
 
     def arrive_late(self, ids: Iterable[object] = MANY) -> None:
         """Ids that are late already."""
@@ -36,8 +38,13 @@ class Sized(Played):
         """So many minutes with the duty behind each; the last decision."""
         for _ in range(count):
             self.minute(drains=drains)
-            self.duty.run(lambda: MINUTE)
+            self.look()
         return self.decision
+
+    def look(self, seconds: float = MINUTE) -> None:
+        """The duty, which has so many seconds."""
+        ends_at = self.clock.monotonic() + seconds
+        self.duty.run(lambda: ends_at - self.clock.monotonic())
 
     @property
     def state(self) -> AutoState:
@@ -50,6 +57,18 @@ class Sized(Played):
         decision = self.state.decision
         assert decision is not None
         return decision
+
+    @property
+    def length(self) -> int:
+        """Ids that wait."""
+        return self.app.operate.stats()["by_worker"][self.worker.queue_name]["length"]
+
+    @property
+    def done(self) -> int:
+        """Ids that were done."""
+        with self.app.operate.overview("10m", self.worker) as overview:
+            (queue,) = overview.queues
+            return queue.now.done
 
     @property
     def shards(self) -> int:

@@ -1,11 +1,51 @@
 """Queues played on a real server: one that needs shards gets a proposal, or the shards, and no other does."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
 import pytest
 
+from lowkiq_lambda import Auto, Rate
 from lowkiq_lambda.engine import visit
+from lowkiq_lambda.operate.auto import duty as duties
+from lowkiq_lambda.operate.auto.duty import AutoDuty
+from lowkiq_lambda.operate.auto.kept import read_kept
+from lowkiq_lambda.reshard.duty import STANDS_STILL, ReshardDuty
+from lowkiq_lambda.reshard.group import GroupMove, Postponed
+from lowkiq_lambda.reshard.resharding import Resharding
+from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.testing import ManualClock
-from tests.auto.sizing import Sized
+from tests.auto.sizing import MANY, WAITED, Sized
 from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+from tests.lateness.playing import MINUTE
+
+
+class DutyKilled(BaseException):
+    """The process is gone."""
+
+
+ARROWS: Final = {
+    "before the move": (Resharding, "begin", False),
+    "after its begin": (Resharding, "begin", True),
+    "before its line": (duties, "record_action", False),
+    "in a group": (GroupMove, "_carry", True),
+    "at its end": (Resharding, "_arrive", False),
+}
+"""Where a duty dies, before or after the call."""
+
+
+def killing(call: Any, *, is_after: bool) -> Callable[..., None]:
+    """The call, in which the process dies."""
+
+    def killed(*args: Any, **more: Any) -> None:
+        if is_after:
+            call(*args, **more)
+        raise DutyKilled
+
+    return killed
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +69,7 @@ def test_full_shards_become_more(sized: Sized) -> None:
     assert (4, "proposal", "shards", ()) == (sized.shards, decision.answer, decision.cause, decision.bars)
     (line,) = sized.lines
     assert ("auto", "reshard", 4) == (line.who, line.action, line.changed)
-    assert line.target.startswith("1 → 4 shards: for 7 of 8 min all were held, slots 98% busy, oldest 18 minutes")
+    assert line.target.startswith("1 → 4 shards: for 7 of 8 min all were held, slots 95% busy, oldest 18 minutes")
 
 
 def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
@@ -45,3 +85,203 @@ def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue
 
     assert 4 == sized.shards
     assert [(1, 4)] == [(move.shards, move.to) for move in sized.state.moves]
+
+
+PLAYED: Final[dict[str, Callable[[Sized], None]]] = {
+    "failures": lambda sized: setattr(sized, "failing", lambda job_id: job_id.endswith("7")),
+    "limits": lambda sized: sized.app.operate(sized.worker).limits.set(rate=Rate(10, per=60)),
+    "processor": lambda sized: setattr(sized, "cpu", 0.97),
+    "compute": lambda sized: setattr(sized, "threads", 0),
+    "hot ids": lambda sized: sized.push(["hot"], payloads=9_000, waited=WAITED - 1),
+}
+"""What is done to a queue that needs shards, for another cause that stands before it."""
+
+
+@pytest.mark.parametrize("cause", [pytest.param(cause, id=cause) for cause in PLAYED])
+def test_another_cause_leaves_the_shards_alone(sized: Sized, cause: str) -> None:
+    """The queue is as late, and as full where anybody drains; the activity has one line that says why it stays."""
+    sized.arrive_late()
+    PLAYED[cause](sized)
+
+    decision = sized.sized(9, drains=cause != "compute")
+
+    assert (1, "refusal", cause) == (sized.shards, decision.answer, decision.cause)
+    (line,) = sized.lines
+    assert ("auto", 0) == (line.action, line.changed)
+    assert " and stays at 1: " in line.target
+
+
+def test_slots_come_before_shards(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers wait: more calls at once need no move."""
+    monkeypatch.setattr(visit, "thread_time", lambda: 0.0)
+    sized.arrive_late()
+
+    decision = sized.sized()
+
+    assert (1, "refusal", "slots") == (sized.shards, decision.answer, decision.cause)
+
+
+def test_slow_handlers_come_before_shards(sized: Sized) -> None:
+    """For hours a call took three seconds, and now it takes nine: a sick service gets no more calls."""
+    for _ in range(5):
+        sized.push(range(25))
+        sized.minute()
+        sized.clock.advance(3_600 - 60)
+    sized.seconds *= 3
+    sized.arrive_late()
+
+    decision = sized.sized()
+
+    assert (1, "refusal", "slow handlers") == (sized.shards, decision.answer, decision.cause)
+
+
+def test_of_two_causes_nothing_moves(sized: Sized) -> None:
+    """A limit, and one id that has most of the work: the limit is told."""
+    sized.arrive_late()
+    PLAYED["hot ids"](sized)
+    PLAYED["limits"](sized)
+
+    assert (1, "limits") == (sized.sized().shards, sized.decision.cause)
+
+
+def test_a_pause_of_somebody_is_theirs(sized: Sized) -> None:
+    """No line is written of what the activity has already."""
+    sized.arrive_late()
+    sized.sized(5)
+    sized.app.operate(sized.worker).pause()
+
+    assert "somebody is at it" == sized.sized(4).cause
+    assert ([], 1) == (sized.lines, sized.shards)
+
+
+def test_a_refusal_is_told_once_an_hour(sized: Sized) -> None:
+    """However long it lasts."""
+    sized.arrive_late()
+    sized.threads = 0
+
+    sized.sized(70, drains=False)
+
+    assert 2 == len(sized.lines)
+
+
+def test_the_lag_is_back_under_its_target(sized: Sized) -> None:
+    """The queue was late for want of shards: with them the backlog is gone, and the move counts as one that helped."""
+    sized.arrive_late(range(250))
+    sized.sized(8)
+    assert 4 == sized.shards
+
+    # The shards take turns here, as one thread plays all.
+    sized.seconds /= 4
+    sized.sized(33)
+
+    assert "nothing" == sized.decision.answer
+    (move,) = sized.state.moves
+    assert move.lag_after is not None
+    assert move.lag_after < move.lag_before / 2
+
+
+def test_a_hold_stops_it_and_a_release_ends_that(sized: Sized) -> None:
+    """Nothing moves meanwhile, and the state says who has stopped it."""
+    sized.arrive_late()
+    auto = sized.app.operate(sized.worker).auto
+    until = auto.hold(7 * 86_400, by="ann")
+    decision = sized.sized(9)
+    assert (1, "refusal") == (sized.shards, decision.answer)
+    assert decision.says.endswith("stays at 1: somebody has stopped it here")
+    assert (until, "ann") == (sized.state.held_until, sized.state.held_by)
+
+    auto.release()
+
+    assert (4, None) == (sized.sized(1).to, sized.state.held_until)
+    assert 4 == sized.shards
+
+
+def test_a_move_that_stands_is_turned_round(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch holds the shard for more than ten minutes: the ids stay where they were, and the queue rests."""
+    sized.arrive_late()
+    sized.sized(7)
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupMove, "run", lambda *_: Postponed(1.0, "its shards are held by batches that run long"))
+        sized.minute()
+        sized.look(2.0)
+        assert sized.app.operate(sized.worker).resharding().layout.is_moving
+        sized.clock.advance(590.0)
+        sized.look(2.0)
+        assert "moving" == sized.decision.answer
+        assert 4 == sized.shards
+        sized.clock.advance(10.0)
+        sized.look(2.0)
+    sized.look()
+
+    assert (1, False) == (sized.shards, sized.app.operate(sized.worker).resharding().layout.is_moving)
+    assert [True] == [move.is_turned for move in sized.state.moves]
+    assert "was turned round" in sized.lines[0].target
+    sized.clock.advance(3_600)
+    assert "its last move had to be turned round, so it rests" in sized.sized(9).says
+
+
+@pytest.mark.parametrize("arrow", ["before the move", "after its begin", "before its line", "in a group", "at its end"])
+def test_a_duty_may_die_at_each_arrow(sized: Sized, monkeypatch: pytest.MonkeyPatch, arrow: str) -> None:
+    """The next one finds its own move: it is made once, nothing is lost, and nobody takes it for a human's."""
+    owner, name, is_after = ARROWS[arrow]
+    sized.arrive_late()
+    sized.sized(7)
+    sized.minute()
+    with monkeypatch.context() as patch, suppress(DutyKilled):
+        patch.setattr(owner, name, killing(getattr(owner, name), is_after=is_after))
+        sized.look()
+
+    sized.clock.advance(STANDS_STILL)
+    ReshardDuty(sized.app.core).run(lambda: MINUTE)
+    sized.look()
+    sized.sized(2)
+
+    assert (4, [(1, 4)]) == (sized.shards, [(move.shards, move.to) for move in sized.state.moves])
+    assert None is read_kept(sized.app.core.backend, sized.worker.queue_name, 1.0).memory.moved_by_hand
+    assert sized.done == len(MANY) - sized.length
+
+
+def test_two_duties_at_once_make_one_move(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have decided before either begins: one lays the way, one line is written, and all ids arrive."""
+    sized.arrive_late()
+    sized.sized(7)
+    sized.minute()
+    begin = Resharding.begin
+
+    def beginning(resharding: Resharding, to: int) -> Layout:
+        monkeypatch.setattr(Resharding, "begin", begin)
+        AutoDuty(sized.app.core).run(lambda: MINUTE)
+        return begin(resharding, to)
+
+    monkeypatch.setattr(Resharding, "begin", beginning)
+    sized.look()
+
+    assert (4, 1) == (sized.shards, len(sized.lines))
+    assert [(1, 4)] == [(move.shards, move.to) for move in sized.state.moves]
+
+
+def test_a_count_in_code_is_accepted_beside_auto(sized: Sized, make_app: MakeApp) -> None:
+    """Two releases: the older code declares a number that the queue never had, and pushes where the ids are."""
+    name = sized.worker.queue_name
+    sized.arrive_late()
+    sized.sized(8)
+    older = declare(make_app(namespace=name), name, Notes(), shards_count=7)
+
+    older.push_many([{"id": 1}, {"id": "new"}])
+
+    assert 4 == sized.app.operate(sized.worker).resharding().layout.after
+    assert 1 == sum(job.id == "1" for job in sized.app.operate(sized.worker).waiting.fetch(["1"]))
+
+
+def test_a_new_queue_has_the_least(make_app: MakeApp, queue_name: str) -> None:
+    """Until it is moved; and code that says "auto" finds a queue of any count as it is."""
+    first = declare(make_app(namespace=queue_name), queue_name, Notes(), shards_count=3)
+    first.push_many([{"id": 1}])
+    app = make_app(namespace=queue_name)
+    second = declare(app, queue_name, Notes(), shards_count="auto")
+    other = declare(app, f"{queue_name}-new", Notes(), shards_count=Auto(least=2))
+
+    second.push_many([{"id": 2}])
+    other.push_many([{"id": 2}])
+
+    assert (3, 2) == (len(app.core.queues.agreed(second).shards), len(app.core.queues.agreed(other).shards))

@@ -67,9 +67,7 @@ def _last_hour(backend: "Backend", queue_name: str, retry_for: float) -> Series:
     now, stretch = backend.clock.time(), SPANS["1h"]
     requested = windows(stretch, now, arrivals=True)
     asked_for = command(queue_name, requested, backend.prefix)
-    (reply,) = backend.retrying(
-        retry_for, lambda: [unless_error(each) for each in send_each(backend.client, [asked_for])]
-    )
+    (reply,) = backend.retrying(retry_for, lambda: send_each(backend.client, [asked_for]))
     return history(reply, requested, stretch, now).series
 
 

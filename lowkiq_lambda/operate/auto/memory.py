@@ -55,7 +55,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     def lag_of(self, since: float, until: float) -> float | None:
         """The 95th percentile of the lag in this time; None where nothing is known of it."""
-        lags = sorted(lag for at, lag in self.lags if since <= at <= until)
+        lags = sorted(lag for at, lag in self.lags if since < at <= until)
         return lags[min(len(lags) - 1, int(_HIGH * len(lags)))] if lags else None
 
     def begins(self, now: float, shards: int, to: int) -> "Memory":
@@ -99,7 +99,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         if now - last.ended_at < AFTER:
             return self
         lag = self.lag_of(last.ended_at, last.ended_at + AFTER)
-        known = sum(last.ended_at <= at <= last.ended_at + AFTER for at, _ in self.lags)
+        known = sum(last.ended_at < at <= last.ended_at + AFTER for at, _ in self.lags)
         if lag is None or known < _FEWEST:
             return self
         is_useless = last.to > last.shards and lag > BETTER * last.lag_before
