@@ -105,6 +105,7 @@ COMMANDS: Final = {
         "resume": Listed("pause:resume", "End a pause."),
         "forget-timing": Listed("pause:forget_timing", "Let drains forget how long batches took until now."),
         "limits": Listed("limits:command", "Print what limits queues now, and set limits or take them back."),
+        "scale": Listed("scale:command", "Print how many threads the queues could use now, to scale by."),
         "tenants": Listed("tenants:command", "List the tenants of a queue in the order in which they are served."),
         "evict": Listed("evict:command", "Refuse all further writes of the process that holds a shard."),
         "reshard": Listed(

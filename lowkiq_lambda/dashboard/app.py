@@ -27,7 +27,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import activity, assets
-from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, VIEWED, Handler, RequestContext, Site, get, post, refusal
+from lowkiq_lambda.dashboard.context import (
+    API,
+    FOR_PROGRAMS,
+    VIEWED,
+    Handler,
+    LatestScale,
+    RequestContext,
+    Site,
+    get,
+    post,
+    refusal,
+)
 from lowkiq_lambda.dashboard.needs import Needs
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
@@ -130,6 +141,7 @@ def dashboard(
         now=now,
         lag_limit=settings.dashboard_lag_limit,
         needs=Needs(now),
+        scale=LatestScale(now),
     )
     refuse = partial(refusal, site)
     gate = Gate(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -28,6 +29,7 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.store.shard.backend import PATIENCE
 from lowkiq_lambda.views.activity import LONGEST_REASON
+from lowkiq_lambda.views.queues import Scale
 
 if TYPE_CHECKING:
     from lowkiq_lambda.limiters.limiter import Limiter
@@ -75,6 +77,26 @@ VIEWED: Final[Mapping[str, str]] = {
 """The parameters of pages that can be saved as views, by path."""
 
 
+class LatestScale:
+    """The last answer about how many holders the queues could use: whoever scales by it asks often."""
+
+    LASTS: Final = 1.0
+    """Seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = Lock()
+        self._scale: Scale | None = None
+        self._at = 0.0
+
+    def __call__(self, read: Callable[[], Scale]) -> Scale:
+        """The last one, or what is read now."""
+        with self._lock:
+            if self._scale is None or not 0 <= self._now() - self._at < self.LASTS:
+                self._scale, self._at = read(), self._now()
+            return self._scale
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """The parts that all requests share."""
@@ -88,6 +110,7 @@ class Site:
     lag_limit: float
     """Seconds of lag from which a page shows it in red."""
     needs: Needs
+    scale: LatestScale
 
 
 @dataclass(frozen=True, slots=True)

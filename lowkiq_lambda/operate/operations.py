@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.duty_claims import DutyLook, DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.views.jobs import FoundIds
-    from lowkiq_lambda.views.queues import Between, MetricsByQueue, Overview, Span, Stats
+    from lowkiq_lambda.views.queues import Between, MetricsByQueue, Overview, Scale, Span, Stats
     from lowkiq_lambda.views.runs import Release
 
 
@@ -57,6 +57,27 @@ class Operations:
         A queue that was made with another declaration is among the `skipped` of it. Raises BackendError.
         """
         return self.inspector.metrics(*self.core.queues.all_current())
+
+    def scale(self) -> "Scale":
+        """How many holders the queues could use now, in sum and by queue: what threads, tasks or pods are scaled by.
+
+        It grows with the shards that have work, not with the time that ids wait, and never beyond the number of shards.
+        Raises BackendError.
+        """
+        from lowkiq_lambda.views.queues import QueueScale, Scale  # noqa: PLC0415 - few programs scale
+
+        metrics = self.metrics()
+        queues = {
+            name: QueueScale(wanted=one.wanted_holders, oldest_due_age=one.oldest_due_age, most=len(one.shards))
+            for name, one in metrics.items()
+        }
+        return Scale(
+            wanted=sum(queue.wanted for queue in queues.values()),
+            oldest_due_age=max((queue.oldest_due_age for queue in queues.values()), default=0.0),
+            most=sum(queue.most for queue in queues.values()),
+            queues=queues,
+            skipped=metrics.skipped,
+        )
 
     def overview(
         self, span: "Span | Between" = "10m", worker: "AnyWorker | None" = None

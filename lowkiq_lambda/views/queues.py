@@ -26,7 +26,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     removed: they are gone). `damaged`: records that were set aside. `calls` (of the handler that ended), `busy` (the
     seconds that these took), `computing` (those of them in which a processor worked, as far as plain handlers show
     it), and `held` (the seconds that shards were held). `arrivals` grows by one with each payload that is pushed, and
-    jumps when the queue moves: the difference of two looks counts.
+    jumps when the queue moves: the difference of two looks counts. `holders`: the shards that are held now;
+    `wanted_holders`: with those that are free and have due work which may begin, as no pause and no limit keeps it.
     """
 
     length: int
@@ -62,12 +63,35 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     computing: float = 0.0
     held: float = 0.0
     arrivals: int = 0
+    holders: int = 0
+    wanted_holders: int = 0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
     """A queue in numbers, and its shards, in their order. The lag is that of its most lagging shard."""
 
     shards: tuple[Metrics, ...]
+
+
+class QueueScale(msgspec.Struct, frozen=True, kw_only=True):
+    """How many holders a queue could use now; see `Scale`."""
+
+    wanted: int
+    oldest_due_age: float
+    most: int
+
+
+class Scale(QueueScale, frozen=True, kw_only=True):
+    """How many holders the queues of an app could use now, in sum: a number to scale threads by.
+
+    `wanted`: shards that are held, or are free and have due work that may begin. `most`: shards that there are, which
+    is the largest number that `wanted` can have. `oldest_due_age`: how long the oldest due id without a holder has
+    waited, in seconds. `queues`: the same of each queue, by name. `skipped`: queues that were made with another
+    declaration than the app has, by name, each with a sentence; they count for nothing.
+    """
+
+    queues: dict[str, QueueScale]
+    skipped: dict[str, str]
 
 
 class Numbers(TypedDict):

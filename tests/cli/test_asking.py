@@ -50,7 +50,7 @@ LOOK: Final = {
     *("doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
     *("dashboard", "redis", "completion", "schedules", "stack"),
     *("ls", "errors", "tenants", "activity", "schedules list", "schedules next", "schedules load", "schedules diff"),
-    *("schedules dump", "stack costs", "alerts", "open", "simulate"),
+    *("schedules dump", "stack costs", "alerts", "open", "simulate", "scale"),
 }
 ARE_THE_ACT: Final = {
     "run",

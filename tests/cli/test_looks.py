@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.presentation.jobs import JobDetails
 from lowkiq_lambda.operate.presentation.queues import Queues
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.queues import QueueHistory
+from lowkiq_lambda.views.queues import QueueHistory, Scale
 from tests.cli.conftest import MODULE, TWO_DAYS, ShopOfCommands, handle
 from tests.kit.apps import closing_app
 from tests.kit.started import put_off
@@ -316,3 +316,15 @@ def test_the_rule_that_decided_is_told(shop: ShopOfCommands) -> None:
     as_json = json.loads(shop.run("why", shop.queue, "bad gone", "--json")[1])
     assert [gone.splitlines()[1]] == as_json["more"]
     assert gone.splitlines()[1] in shop.run("show", shop.queue, "bad gone")[2]
+
+
+def test_scale_tells_how_many_threads_the_queues_could_use(shop: ShopOfCommands) -> None:
+    """By queue and in sum; for programs as the API does."""
+    shop.worker.push_many([{"id": f"id-{n}"} for n in range(40)])
+
+    code, out, _ = shop.run("scale")
+    scale = msgspec.json.decode(shop.run("scale", "--json")[1], type=Scale)
+
+    rows = [line.split()[:3] for line in out.splitlines()[1:]]
+    assert (0, [[shop.queue, "3", "3"], ["(all)", "3", "3"]]) == (code, rows)
+    assert (3, 3, {shop.queue}) == (scale.wanted, scale.most, {*scale.queues})

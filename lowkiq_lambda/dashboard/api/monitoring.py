@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
-from lowkiq_lambda.dashboard.api.server_metrics import escaped, of_gauges, of_servers
+from lowkiq_lambda.dashboard.api.server_metrics import WANTED_HOLDERS, escaped, of_gauges, of_servers, told
 from lowkiq_lambda.dashboard.api.time_histograms import TimeHistograms
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.engine.heartbeat import VERSION
@@ -111,6 +111,8 @@ METRIC_FAMILIES: Final = (
         "limited_lag",
         "The lag of ids that limits keep back.",
     ),
+    MetricFamily("holders", "gauge", "holders", "Shards that a process holds."),
+    MetricFamily("wanted_holders", "gauge", "wanted_holders", "Shards that are held, or have due work that may begin."),
     MetricFamily("done_total", "counter", "done", "Ids that succeeded since the queue was created."),
     MetricFamily("failed_total", "counter", "failed", "Counted failures of ids."),
     MetricFamily("dead_total", "counter", "dead", "Ids that died."),
@@ -175,6 +177,7 @@ def _measured(app: Lowkiq, times: TimeHistograms) -> Iterator[str]:
         queues = [*look.queues]
         yield from lines({queue.name: None if queue.mismatch else queue.now for queue in queues})
         sound = [queue for queue in queues if not queue.mismatch]
+        yield from told(WANTED_HOLDERS, [((), sum(queue.now.wanted_holders for queue in sound))])
         yield from times.lines(sound)
         yield from of_servers(look.servers)
         now = look.at

@@ -27,6 +27,7 @@ from lowkiq_lambda.dashboard.context import Site, get
 
 OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/stats", stats.stats),
+    operation("GET", "/scale", stats.scale),
     operation("GET", "/queues", stats.queues),
     operation("GET", "/shards", stats.shards),
     operation("GET", "/history", stats.history),

@@ -30,6 +30,9 @@ TOOK: Final = LabelledFamily(
     *("queue_took_seconds", ("queue",), "Run time of batches, since this process looked first."),
     kind="histogram",
 )
+WANTED_HOLDERS: Final = LabelledFamily(
+    "wanted_holders", (), "The sum of the queues' wanted holders: divided by the threads of a daemon, its replicas."
+)
 PROCESSES: Final = LabelledFamily(
     "processes", ("state",), "Daemons and invocations on the server, by state; gone: without a heartbeat for a minute."
 )
@@ -56,7 +59,19 @@ TASK_ITEMS: Final = LabelledFamily(
 MEMORY: Final = LabelledFamily("redis_memory_bytes", ("server",), "Memory that the server uses.")
 MEMORY_LIMIT: Final = LabelledFamily("redis_memory_limit_bytes", ("server",), "Its maxmemory, if it has one.")
 LABELLED_FAMILIES: Final = (
-    *(WAITED, TOOK, PROCESSES, DUTY_FAILURES, DUTY_LATE, MOST_RUNNING, RUNNING, WAITING_SHARDS, RATE, IDS_LEFT),
+    *(
+        WAITED,
+        TOOK,
+        WANTED_HOLDERS,
+        PROCESSES,
+        DUTY_FAILURES,
+        DUTY_LATE,
+        MOST_RUNNING,
+        RUNNING,
+        WAITING_SHARDS,
+        RATE,
+        IDS_LEFT,
+    ),
     *(PUT_OFF, ENTRIES, ENTRY_LATE, OPEN_TASKS, TASK_ITEMS, MEMORY, MEMORY_LIMIT),
 )
 

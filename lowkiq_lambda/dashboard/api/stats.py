@@ -12,7 +12,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.views.lateness import HourOfQueue, Lateness
-from lowkiq_lambda.views.queues import Between, QueueHistory, Span, Stats
+from lowkiq_lambda.views.queues import Between, QueueHistory, Scale, Span, Stats
 from lowkiq_lambda.views.shards import ShardDetails
 from lowkiq_lambda.views.verification import Verified
 
@@ -42,6 +42,11 @@ class Shards(msgspec.Struct, frozen=True):
 def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 - every operation has parameters
     """Length, morgue length and lag, in total and by queue, in Lowkiq's format."""
     return context.app.operate.stats()
+
+
+def scale(context: RequestContext, params: NoParams) -> Scale:  # noqa: ARG001 - every operation has parameters
+    """Get how many holders the queues could use now, to scale threads by; read once a second at most."""
+    return context.site.scale(context.app.operate.scale)
 
 
 def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters

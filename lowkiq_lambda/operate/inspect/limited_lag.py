@@ -1,4 +1,4 @@
-"""Separates the lag of ids that wait for limits of their queue from the lag of ids that no process drains."""
+"""Tells what limits of a queue keep back from what no process drains: the lag of ids, and the shards that could run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -43,7 +43,9 @@ def _may_wait(worker: type[Worker[Any]] | None, metrics: Metrics) -> bool:
 def _told(reader: ShardReader, worker: type[Worker[Any]] | None, metrics: Counted) -> Counted:
     if worker is None:
         return metrics
-    since = QueueLimits(reader, worker).kept_back()
+    since, most_holders = QueueLimits(reader, worker).kept_back()
+    wanted_holders = max(metrics.holders, int(min(metrics.wanted_holders, most_holders)))
+    metrics = msgspec.structs.replace(metrics, wanted_holders=wanted_holders)
     if since is None:
         return metrics
     if isinstance(metrics, QueueMetrics):

@@ -1,6 +1,7 @@
 """The limits of a queue for people: set at run time, taken back, and explained."""
 
-from typing import Any, Final
+import math
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -59,6 +60,15 @@ class IsLimitedReply(ReplyShape, frozen=True):
 
     scripts = ("is_limited",)
     is_limited: int
+
+
+class KeptBack(NamedTuple):
+    """What the limits of a queue keep back."""
+
+    since: float | None
+    """Seconds since they last kept the queue from starting ids; None: they are not a reason at all."""
+    most_holders: float
+    """How many shards they let run now; 0: only those that run already, infinity: all."""
 
 
 class QueueLimits:
@@ -122,20 +132,21 @@ class QueueLimits:
             undone=tuple(index for index, is_marked in enumerate(marks) if is_marked != bool(reply.is_set)),
         )
 
-    def kept_back(self) -> float | None:
-        """Seconds since the limits last kept the queue from starting ids; None: they are not a reason at all.
+    def kept_back(self) -> KeptBack:
+        """Since when the limits have kept the queue from starting ids, and how many shards they let run now.
 
-        0 while they let no id start. A queue that uses up its rate starts ids again and again, and the ids that wait
-        in between wait for the rate. So the seconds count from the last id that was admitted. If that id left some of
-        the rate, they count from the last request that found none left. If no request was ever refused, the rate is
-        not a reason.
+        `since` is 0 while they let no id start. A queue that uses up its rate starts ids again and again, and the ids
+        that wait in between wait for the rate. So the seconds count from the last id that was admitted. If that id left
+        some of the rate, they count from the last request that found none left. If no request was ever refused, the
+        rate is not a reason.
         """
         reply = self._reply()
-        if reply.most and len(reply.taken) >= float(reply.most):
-            return 0.0
+        most = float(reply.most) if reply.most else math.inf
         if reply.left == 0 or any(self._wait(name).running for name in queues_before(self._worker)):
-            return 0.0
-        return max(0.0, float(reply.now) - float(reply.last)) if reply.last else None
+            return KeptBack(0.0, 0.0)
+        if len(reply.taken) >= most:
+            return KeptBack(0.0, most)
+        return KeptBack(max(0.0, float(reply.now) - float(reply.last)) if reply.last else None, most)
 
     def _marks(self) -> list[bool]:
         return self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)

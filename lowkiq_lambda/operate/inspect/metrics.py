@@ -68,6 +68,8 @@ class ShardCounts(ReplyShape, frozen=True):
     rests_at: _Time
     tenants_paused_at: _Time
     limited: int
+    held_shards: int
+    ready_shards: int
 
 
 class CountsReply(ReplyShape, frozen=True):
@@ -178,6 +180,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         reply.held_ms / 1_000
         + sum(now - flight.uncounted_since for flight in reply.flights if flight.held_until > now),
         reply.arrivals,
+        *(reply.held_shards, reply.held_shards + reply.ready_shards),
     )
 
 

@@ -9,8 +9,8 @@
 --   retried, dead, trimmed, blocked, rejected, superseded, checkpointed, payloads, damaged, discarded, expired, cancelled, ids that are blocked, ids that are due, and those of them that a pause keeps, calls, milliseconds of these, of computing in them, and under a lease, the sum of the last arrival numbers modulo 2^52, then, null where there is none, of shards without a pause earliest
 --   due, earliest since, and of those with jobs in flight {flight since, lease until, since when the time under it is not counted}; of each shard with a pause,
 --   whether it is over or not, {earliest due, earliest since, flight since, lease until, until when}; the earliest due of ids
---   whose tenant rests, and of those whose tenant is paused, which no other due includes; and of how many shards an operator
---   has limited the queue.
+--   whose tenant rests, and of those whose tenant is paused, which no other due includes; of how many shards an operator
+--   has limited the queue; and how many shards are held, and how many are free with work that may begin.
 local together, FOREVER = ARGV[4] == '1', 253402300799
 local waiting, failed, started, in_flight, in_morgue = 0, 0, 0, 0, 0
 local done, retried, dead, rejected, checkpointed, payloads, damaged, discarded = 0, 0, 0, 0, 0, 0, 0, 0
@@ -19,6 +19,7 @@ local none = math.huge
 local due_at, since_at, flights, pauses, rows = none, none, {}, {}, {}
 local rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
 local calls, busy, computing, held, arrivals = 0, 0, 0, 0, 0
+local shards_held, shards_ready = 0, 0
 local moment_of_call, due_now, paused_due = tonumber(ARGV[5]), 0, 0
 
 local function time(at)
@@ -34,10 +35,10 @@ end
 
 -- Of all shards since the last line.
 local function add_line()
-  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d]',
+  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d,%d,%d]',
     waiting, failed, started, in_flight, in_morgue, done, retried, dead, trimmed, blocked, rejected, superseded,
     checkpointed, payloads, damaged, discarded, expired, cancelled, blocked_now, due_now, paused_due, calls, busy, computing, held, arrivals, time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ','),
-    time(rests_at), time(tenants_paused_at), limited
+    time(rests_at), time(tenants_paused_at), limited, shards_held, shards_ready
   )
   waiting, failed, started, in_flight, in_morgue = 0, 0, 0, 0, 0
   done, retried, dead, rejected, checkpointed, payloads, damaged, discarded = 0, 0, 0, 0, 0, 0, 0, 0
@@ -45,6 +46,7 @@ local function add_line()
   due_at, since_at, flights, pauses = none, none, {}, {}
   rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
   calls, busy, computing, held, arrivals, due_now, paused_due = 0, 0, 0, 0, 0, 0, 0
+  shards_held, shards_ready = 0, 0
 end
 
 for _ in shards do
@@ -81,6 +83,11 @@ for _ in shards do
     local rests, paused, kept
     own_due, own_since, rests, paused, kept = kept_back(moment_of_call)
     rests_at, tenants_paused_at, paused_due = math.min(rests_at, rests), math.min(tenants_paused_at, paused), paused_due + kept
+  end
+  if tonumber(held_until or 0) > moment_of_call then
+    shards_held = shards_held + 1
+  elseif not is_paused and (tonumber(own_due) <= moment_of_call or own_flight ~= none) then
+    shards_ready = shards_ready + 1
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
