@@ -4,7 +4,7 @@ Private: users write `Lowkiq`, which holds one.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from lowkiq_lambda.providers.connections import Connections, reset_advice
 from lowkiq_lambda.push.pushes import Pushes
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import TASKS, key_prefix
+from lowkiq_lambda.store.shard.keys import TASKS, ShardRef, key_prefix
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.duty import Duty
@@ -176,11 +176,19 @@ class Drains:
         drainer = self._core.made_part(_drainer)
         return drainer is not None and drainer.history.has_seen_late
 
-    def loop(self) -> "Loop":
-        """A drain of all shards, not yet begun."""
+    def loop(self, select: "Callable[[], Sequence[ShardRef]] | None" = None, *, at_once: int = 1) -> "Loop":
+        """A drain of all shards, or of those that `select` returns, not yet begun; `at_once`: visits at the same time.
+
+        With `burst_after` it leaves to daemons what has not waited for so long.
+        """
+        drainer, after = self.drainer, self._core.config.burst_after
+        if after:
+            from lowkiq_lambda.engine.burst import BurstLoop  # noqa: PLC0415 - only where it is asked for
+
+            return BurstLoop(drainer, select or drainer.shards, after=after, at_once=at_once)
         from lowkiq_lambda.engine.loop import Loop  # noqa: PLC0415 - imported lazily: cold start
 
-        return Loop(self.drainer, self.drainer.shards)
+        return Loop(drainer, select or drainer.shards, at_once=at_once)
 
     def drop(self) -> None:
         """Make the next drain start as that of another process does, without what earlier drains have learned."""

@@ -214,6 +214,16 @@ variable "drain_timeout" {
   }
 }
 
+variable "burst_after" {
+  description = "Seconds that a shard's due work has to wait without a holder before a drain takes it, beside daemons that take all else; 0 for none."
+  type        = number
+  default     = 0
+  validation {
+    condition     = var.burst_after >= 0 && var.burst_after <= 86400
+    error_message = "It must be 0 to 86400."
+  }
+}
+
 variable "drain_reserve" {
   description = "Seconds of DrainTimeout in which no batch starts or goes on."
   type        = number

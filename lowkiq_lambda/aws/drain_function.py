@@ -19,11 +19,11 @@ from lowkiq_lambda.aws.telemetry import summary, telemetry_of
 from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.base.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
     from lowkiq_lambda.aws.ticking import TickOutcome
+    from lowkiq_lambda.engine.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Stay:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def __call__(self, loop: Loop, budget: Budget) -> bool:
+    def __call__(self, loop: "Loop", budget: Budget) -> bool:
         """Wait; False, at once, where nothing becomes due in time, or nobody knows when."""
         clock = loop.drainer.clock
         # What is held or paused may not be had when it is due.
@@ -99,7 +99,8 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
         telemetry.cold_start()
     drainer = warm.app.core.drains.drainer
     drainer.observer = telemetry
-    loop = Loop(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
+    shards = selection(event, drainer, warm.settings, handed)
+    loop = warm.app.core.drains.loop(shards, at_once=warm.app.config.threads_per_node)
     loop.on_first_probe = telemetry.started
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
@@ -133,8 +134,9 @@ def _seconds(context: Context, warm: Environment) -> float:
     return remaining - warm.settings.reserve
 
 
-def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
-    if not (warm.settings.lingers and loop.shards):
+def _run(warm: Environment, loop: "Loop", budget: Budget) -> None:
+    # Notifications are for daemons, where drains burst.
+    if not (warm.settings.lingers and loop.shards) or warm.app.config.burst_after:
         loop.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
@@ -151,7 +153,7 @@ def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
     Linger(subscription).run(loop, budget)
 
 
-def _begin_heartbeats(warm: Environment, budget: Budget, heartbeats: ExitStack, loop: Loop) -> None:
+def _begin_heartbeats(warm: Environment, budget: Budget, heartbeats: ExitStack, loop: "Loop") -> None:
     """With the first work: an invocation that finds none, and does not wait for any, is over before anybody looks."""
     if loop.left or warm.settings.lingers:
         from lowkiq_lambda.aws.invocation_heartbeat import InvocationHeartbeat  # noqa: PLC0415 - imported lazily: cold start
@@ -159,14 +161,14 @@ def _begin_heartbeats(warm: Environment, budget: Budget, heartbeats: ExitStack, 
         heartbeats.enter_context(InvocationHeartbeat(warm.app, loop, budget))
 
 
-def _go_on(warm: Environment, event: Any, context: Context, loop: Loop) -> bool:  # noqa: ANN401 - checked already
+def _go_on(warm: Environment, event: Any, context: Context, loop: "Loop") -> bool:  # noqa: ANN401 - checked already
     from lowkiq_lambda.aws.continuation import continue_if_due, in_time  # noqa: PLC0415 - only where it is asked for
 
     seconds = context.get_remaining_time_in_millis() / 1_000
     return in_time(seconds, lambda: continue_if_due(warm, event, loop, invoked_name(context)))
 
 
-def _probe_once_more(loop: Loop) -> None:
+def _probe_once_more(loop: "Loop") -> None:
     """For the lag that is left, where the last thing was a visit. The reserve has time for it."""
     if loop.has_probed_last or loop.lags_at_start is None:
         return
@@ -174,7 +176,7 @@ def _probe_once_more(loop: Loop) -> None:
         loop.lags.update({result.ref: result.lag for result in loop.drainer.probe(loop.to_probe())})
 
 
-def _failed(loop: Loop) -> DrainFailed:
+def _failed(loop: "Loop") -> DrainFailed:
     sentences = []
     if loop.errors:
         rest = ", the rest was" if len(loop.shards) > len(loop.errors) else ""

@@ -1,6 +1,7 @@
 """The tasks of a tick that run the app's duties, at once or at the planned times of schedule entries."""
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.error_text import cut, headline
 from lowkiq_lambda.declare.duty import AUTO, MOVES, SCHEDULES, TASKS, VERIFY, WATCH
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
+
+logger = logging.getLogger(__name__)
 
 MISSED: Final = "schedules_missed"
 SCHEDULE_METRICS: Final[Mapping[str, str]] = {MISSED: "missed", "schedules_late": "late"}
@@ -47,6 +50,21 @@ def look_after_tasks(tick: Tick) -> dict[str, int] | None:
     ran = task_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(TASKS)
+
+
+def tell_of_bursts(tick: Tick) -> dict[str, str]:
+    """Of queues that are late and where a burst would not help, why: all of their shards are held."""
+    from lowkiq_lambda.operate.inspect.metrics import queue_totals  # noqa: PLC0415 - only where drains burst
+    from lowkiq_lambda.store.shard.reader import ShardReader  # noqa: PLC0415 - as above
+
+    reader = ShardReader(tick.app.core.backend, tick.retry_for)
+    sentences = {}
+    for queue, metrics in zip(tick.queues, queue_totals(reader, [queue.shards for queue in tick.queues]), strict=True):
+        number, name = len(queue.shards), queue.worker.queue_name
+        if metrics.holders == number and metrics.due and metrics.lag >= tick.app.config.burst_after:
+            sentences[name] = f"burst would not help: {metrics.holders} of {number} shards are held"
+            logger.warning("%s: %s", name, sentences[name])
+    return sentences
 
 
 def go_on_with_moves(tick: Tick) -> dict[str, str] | None:

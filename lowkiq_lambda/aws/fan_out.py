@@ -57,7 +57,7 @@ def _due(tick: Tick) -> list[ShardRef]:
     for state in _probed(tick, mine):
         if isinstance(state, LowkiqError):
             tick.note(state)
-        elif state.has_work:
+        elif state.has_work and state.lag >= tick.app.config.burst_after:
             states.append(state)
     weights = {queue.worker.queue_name: queue.worker.weight for queue in tick.queues}
     states.sort(key=lambda state: urgency(state.lag, weights[state.ref.queue_name]), reverse=True)

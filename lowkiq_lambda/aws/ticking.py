@@ -91,6 +91,10 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.duty_task import size_queues  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["auto"] = size_queues
+    if app.config.burst_after:
+        from lowkiq_lambda.aws.duty_task import tell_of_bursts  # noqa: PLC0415 - only where drains burst
+
+        tasks["burst"] = tell_of_bursts
     if settings.starts_drains:
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 

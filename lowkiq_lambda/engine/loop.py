@@ -185,7 +185,7 @@ class Loop:
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
         """Visit the shard, in another thread if others are visited beside it, and note how that ended."""
-        turn = budget.for_turn(self.board.turn())
+        turn = budget.for_turn(self._turn())
         turn.patience = math.inf if self.is_notified else min(self._patience, budget.remaining())
         may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
         if may_have_thread and self._begin(shard, turn):
@@ -197,6 +197,10 @@ class Loop:
             self._fail(shard, error)
         else:
             self._note_end(shard, result, ready_in)
+
+    def _turn(self) -> Callable[[], bool]:
+        """A visit begins: asked whether it ends at its next claim, though its shard has work."""
+        return self.board.turn()
 
     def _begin(self, shard: ShardRef, budget: Budget) -> bool:
         """Start the visit in another thread; if there is none, there will be none later."""

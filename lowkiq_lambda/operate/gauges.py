@@ -8,11 +8,11 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.operate.inspect.limits import QueueLimits, QueueLimitsReply
-from lowkiq_lambda.operate.inspect.processes import processes_call, processes_in
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.schedules.records import late_by, rows_by_entry, views
 from lowkiq_lambda.store.shard.duty_claims import DutyState
 from lowkiq_lambda.store.shard.entries import rows_in
+from lowkiq_lambda.store.shard.heartbeats import processes_call, processes_in
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, script

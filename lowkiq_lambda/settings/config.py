@@ -165,6 +165,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     auto: Literal["propose", "act", "off"] = "propose"
     """What housekeeping does for queues with `shards_count = "auto"`: says what they need, does it too, or neither."""
+    burst_after: Annotated[float, Meta(ge=0, le=YEAR)] = 0.0
+    """Seconds of waiting without a holder before functions and `app.drain` visit a shard beside daemons; 0: at once."""
 
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""

@@ -18,7 +18,7 @@ from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.heartbeat import RecentPeak
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.inspect.declared_queues import shard_notes
-from lowkiq_lambda.operate.inspect.processes import GONE_AFTER
+from lowkiq_lambda.store.shard.heartbeats import GONE_AFTER
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.looks import found, running_process
 from tests.kit.apps import closing_app

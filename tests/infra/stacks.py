@@ -54,6 +54,7 @@ STACKS: Final[Mapping[str, Mapping[str, str]]] = {
         "ScheduleExpression": "rate(5 minutes)",
         "DrainConcurrency": "3",
         "DrainTimeout": "600",
+        "BurstAfter": "10",
         "DrainReserve": "5",
         "OtherQueues": "Reports,Exports",
         "QueueSchedules": "SyncOrder,sync_user",

@@ -1,17 +1,13 @@
 """The processes that drain, for people: their identity, and their orders."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, overload
+from collections.abc import Sequence
+from typing import Literal, overload
 
-import msgspec
-
-from lowkiq_lambda.store.shard.backend import Backend, ScriptCall
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.heartbeats import known_processes
 from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
-from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape, script
+from lowkiq_lambda.store.shard.scripts import ReplyShape, script
 from lowkiq_lambda.views.processes import Process
-
-GONE_AFTER: Final = 60.0
-"""Seconds without a heartbeat after which a process counts as gone."""
 
 
 class OrderReply(ReplyShape, frozen=True):
@@ -19,15 +15,6 @@ class OrderReply(ReplyShape, frozen=True):
 
     scripts = ("order_process",)
     status: bytes
-
-
-class ProcessesReply(ReplyShape, frozen=True):
-    """The reply of list_processes.lua: each process with its last report, and each with its order."""
-
-    scripts = ("list_processes",)
-    now: bytes
-    alive: list[bytes]
-    orders: list[bytes]
 
 
 class Processes(Sequence[Process]):
@@ -39,7 +26,7 @@ class Processes(Sequence[Process]):
     def __init__(self, backend: Backend, retry_for: float) -> None:
         self._backend = backend
         self._retry_for = retry_for
-        self._all = processes_in(backend.call(*processes_call(backend.prefix), retry_for, measure=False))
+        self._all = known_processes(backend, retry_for)
 
     @overload
     def __getitem__(self, index: int) -> Process: ...
@@ -70,34 +57,3 @@ class Processes(Sequence[Process]):
         code = script("order_process", (PROCESS_SLOT,))
         reply = self._backend.call(code, ProcessesRef(self._backend.prefix), [process_id, order], self._retry_for)
         return OrderReply.of(reply).status == b"OK"
-
-
-def processes_call(prefix: str) -> ScriptCall:
-    """The call that lists them; `prefix`: of the app's keys."""
-    return script("list_processes", (PROCESS_SLOT,)), ProcessesRef(prefix), ()
-
-
-def processes_in(reply: Reply) -> list[Process]:
-    """Those in the reply, in their order."""
-    parts = ProcessesReply.of(reply)
-    orders = dict(zip(parts.orders[::2], parts.orders[1::2], strict=True))
-    records = zip(parts.alive[::2], parts.alive[1::2], strict=True)
-    processes = [*_readable(float(parts.now), records, orders)]
-    return sorted(processes, key=lambda process: (process.is_gone, process.host, process.since, process.id))
-
-
-def _readable(now: float, records: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:
-    """A record that this version of the library cannot read is left out, and does not hide another process."""
-    for process_id, value in records:
-        seen_at, _, record = value.partition(b" ")
-        try:
-            process = msgspec.msgpack.decode(record, type=Process)
-            yield msgspec.structs.replace(
-                process,
-                id=process_id.decode(),
-                seen_at=float(seen_at),
-                order=orders.get(process_id, b"").decode(),
-                is_gone=now - float(seen_at) > GONE_AFTER,
-            )
-        except (msgspec.MsgspecError, ValueError):
-            continue

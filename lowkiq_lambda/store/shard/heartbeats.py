@@ -3,19 +3,23 @@
 All lie in one slot: a hash with what each told last and when, and a hash with what each is to do.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
-from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand, ScriptCall
 from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
-from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, script
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
 from lowkiq_lambda.views.processes import Process
 
 FORGOTTEN_AFTER: Final = 86_400.0
 """Seconds after its last heartbeat for which a process is remembered."""
+
+GONE_AFTER: Final = 60.0
+"""Seconds without a heartbeat after which a process counts as gone."""
 
 
 class HeartbeatReply(ReplyShape, frozen=True):
@@ -23,6 +27,15 @@ class HeartbeatReply(ReplyShape, frozen=True):
 
     scripts = ("heartbeat",)
     order: bytes
+
+
+class ProcessesReply(ReplyShape, frozen=True):
+    """The reply of list_processes.lua: each process with its last report, and each with its order."""
+
+    scripts = ("list_processes",)
+    now: bytes
+    alive: list[bytes]
+    orders: list[bytes]
 
 
 class HeartbeatSender:
@@ -66,3 +79,39 @@ class HeartbeatSender:
 
     def _forgetting(self) -> list[ExtraCommand]:
         return [(key, ("HDEL", key, self._id)) for key in self._slot.keys]
+
+
+def known_processes(backend: Backend, retry_for: float) -> list[Process]:
+    """Those that live first, by host and age, then those that are gone. Raises BackendError."""
+    return processes_in(backend.call(*processes_call(backend.prefix), retry_for, measure=False))
+
+
+def processes_call(prefix: str) -> ScriptCall:
+    """The call that lists them; `prefix`: of the app's keys."""
+    return script("list_processes", (PROCESS_SLOT,)), ProcessesRef(prefix), ()
+
+
+def processes_in(reply: Reply) -> list[Process]:
+    """Those in the reply, in their order."""
+    parts = ProcessesReply.of(reply)
+    orders = dict(zip(parts.orders[::2], parts.orders[1::2], strict=True))
+    records = zip(parts.alive[::2], parts.alive[1::2], strict=True)
+    processes = [*_readable(float(parts.now), records, orders)]
+    return sorted(processes, key=lambda process: (process.is_gone, process.host, process.since, process.id))
+
+
+def _readable(now: float, records: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:
+    """A record that this version of the library cannot read is left out, and does not hide another process."""
+    for process_id, value in records:
+        seen_at, _, record = value.partition(b" ")
+        try:
+            process = msgspec.msgpack.decode(record, type=Process)
+            yield msgspec.structs.replace(
+                process,
+                id=process_id.decode(),
+                seen_at=float(seen_at),
+                order=orders.get(process_id, b"").decode(),
+                is_gone=now - float(seen_at) > GONE_AFTER,
+            )
+        except (msgspec.MsgspecError, ValueError):
+            continue
