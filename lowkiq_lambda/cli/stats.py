@@ -16,6 +16,7 @@ from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import AppOption, command_app, flag
 from lowkiq_lambda.cli.queues import OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.inspect.tuned import is_tuned, read_tuned
 from lowkiq_lambda.operate.presentation.formatting import duration, exact, rate, short, utc
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.operate.presentation.trouble import Trouble, troubles_of
@@ -49,6 +50,8 @@ COLUMNS
                   that batches took
   WAITED 95       the 95th percentile of the time that the first id of a batch
                   had been due
+  concurrency 7 (auto)   of a worker with concurrency = "auto": calls of a shard at
+                  once that holders have come to; also of batch_size
   NO_COLOR=1 and TERM=dumb switch colours off; a pipe has none.
 
 EXIT CODES
@@ -111,7 +114,8 @@ def stats(  # noqa: PLR0913 - the options of a command line
         if next(looks) % _SELDOM == 0:
             needs = _needs_of(loaded)
         queues = _by_trouble(there, needs, only_trouble=only_trouble)
-        _tell(queues, only_trouble=only_trouble, watch=watch, json=json)
+        notes = {} if json else _tuned(loaded, [queue for queue, _ in queues])
+        _tell(queues, notes, only_trouble=only_trouble, watch=watch, json=json)
         if not watch:
             return DONE
         try:
@@ -176,7 +180,16 @@ def _by_trouble(
     return sorted(queues_left, key=lambda pair: pair[1].rank)
 
 
-def _tell(rated: list[tuple[QueueOverview, Trouble]], *, only_trouble: bool, watch: bool, json: bool) -> None:
+def _tuned(app: "Lowkiq", queues: Sequence[QueueOverview]) -> dict[str, str]:
+    """By queue what holders have found, of those whose workers leave it to them."""
+    names = {queue.name for queue in queues if not queue.mismatch}
+    workers = [worker for worker in app.core.queues.workers if worker.queue_name in names and is_tuned(worker)]
+    return {worker.queue_name: str(read_tuned(app.operate(worker).reader, worker)) for worker in workers}
+
+
+def _tell(
+    rated: list[tuple[QueueOverview, Trouble]], notes: dict[str, str], *, only_trouble: bool, watch: bool, json: bool
+) -> None:
     queues = [queue for queue, _ in rated]
     if json:
         answer = Queues(
@@ -190,7 +203,9 @@ def _tell(rated: list[tuple[QueueOverview, Trouble]], *, only_trouble: bool, wat
     if not queues:
         say("no queue is in trouble" if only_trouble else "The app has no queue.")
         return
-    head, *rows = table(_HEAD, [_row(queue, trouble) for queue, trouble in rated], {0, len(_HEAD) - 1})
+    head, *rows = table(
+        _HEAD, [_row(queue, trouble, notes.get(queue.name, "")) for queue, trouble in rated], {0, len(_HEAD) - 1}
+    )
     say(head, *(_painted(trouble, row) for (_, trouble), row in zip(rated, rows, strict=True)))
 
 
@@ -198,7 +213,7 @@ def _painted(trouble: Trouble, row: str) -> str:
     return paint(row, "red" if trouble.severity == "act" else "yellow") if trouble.words else row
 
 
-def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
+def _row(queue: QueueOverview, trouble: Trouble, note: str) -> tuple[str, ...]:
     now, history = queue.now, queue.history
     if queue.mismatch:
         # The counts are not those of the queue's jobs.
@@ -215,7 +230,7 @@ def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
         short(now.morgue_length),
         rate(history.ended_rate),
         rate(history.failed_rate),
-        ", ".join(filter(None, [words, *remarks])),
+        ", ".join(filter(None, [words, *remarks, note])),
     )
 
 

@@ -14,6 +14,7 @@ from lowkiq_lambda.declare.worker import (
     FunctionWorker,
     Worker,
     WorkerOptions,
+    at_most,
     auto_of,
     handler_of,
     has_limits,
@@ -187,7 +188,8 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         refuse_misspelt(name, {attribute: getattr(worker, attribute) for attribute in sorted(own)})
     if isinstance(worker.shards_count, int) or auto_of(worker) is None:
         _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
-    _check_whole_number(name, "batch_size", worker.batch_size, 1, MAX_BATCH_SIZE)
+    _bind_auto(worker, name)
+    _check_whole_number(name, "batch_size", _most(worker.batch_size), 1, MAX_BATCH_SIZE)
     _check_concurrency(worker, name)
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
     _check_whole_number(name, "max_waiting", 1 if worker.max_waiting is None else worker.max_waiting, 1, MAX_EXACT)
@@ -266,12 +268,29 @@ def _check_handlers(worker: type[Worker[Any]], name: str) -> None:
 
 
 def _check_concurrency(worker: type[Worker[Any]], name: str) -> None:
-    _check_whole_number(name, "concurrency", worker.concurrency, 1, MAX_IN_FLIGHT)
-    if (ids := worker.concurrency * worker.batch_size) > MAX_IN_FLIGHT:
+    _check_whole_number(name, "concurrency", _most(worker.concurrency), 1, MAX_IN_FLIGHT)
+    calls, batch_size = at_most(worker.concurrency), at_most(worker.batch_size)
+    if (ids := calls * batch_size) > MAX_IN_FLIGHT:
         raise DeclarationError(
             f"{name}.concurrency * batch_size must be at most {MAX_IN_FLIGHT:,}, not {ids:,}: lower batch_size to "
-            f"{MAX_IN_FLIGHT // worker.concurrency:,}, or concurrency to {MAX_IN_FLIGHT // worker.batch_size:,}."
+            f"{MAX_IN_FLIGHT // calls:,}, or concurrency to {MAX_IN_FLIGHT // batch_size:,}."
         )
+
+
+def _most(declared: object) -> object:
+    """The bound of a number that the library finds; anything else as it is, to be checked."""
+    return getattr(declared, "most", declared)
+
+
+def _bind_auto(worker: type[Worker[Any]], name: str) -> None:
+    """Give the numbers that the library finds the bounds that they have as long as the worker says nothing else."""
+    for field in ("concurrency", "batch_size"):
+        declared: object = getattr(worker, field)
+        if declared == "auto" or hasattr(declared, "most"):
+            from lowkiq_lambda.jobs.auto import CALLS, IDS, Auto  # noqa: PLC0415 - only where a worker declares it
+
+            bounds = CALLS if field == "concurrency" else IDS
+            setattr(worker, field, Auto.of(declared, f"{name}.{field}", bounds))
 
 
 def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Iterable[type[Worker[Any]]]) -> None:
@@ -296,7 +315,7 @@ def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Ite
 
 
 def _check_cursor_fields(worker: type[Worker[Any]], name: str) -> None:
-    if worker.batch_size > 1:
+    if at_most(worker.batch_size) > 1:
         raise DeclarationError(f"{name}.batch_size must be 1: perform_job is a generator, and gets one id at a time.")
     _check_whole_number(name, "cursor_version", worker.cursor_version, 0, MAX_EXACT)
     turn: object = worker.turn

@@ -195,10 +195,13 @@ class Worker(Pushable[Q]):
     shards_count: ClassVar["int | Auto | Literal['auto']"] = 5
     """Into how many shards the queue is divided; different shards run side by side. "auto", or an `Auto`: the queue has
     a count of its own, which the library proposes, or makes (docs/auto.md)."""
-    batch_size: ClassVar[int] = 1
-    """How many ids one call of `perform` gets at most; 1 to 1,000."""
-    concurrency: ClassVar[int] = 1
-    """How many calls of the handler run side by side in one shard; 1 to 1,000, and at most 1,000 ids together."""
+    batch_size: ClassVar["int | Auto | Literal['auto']"] = 1
+    """How many ids one call of `perform` gets at most; 1 to 1,000. "auto", or an `Auto`: the holder finds it."""
+    concurrency: ClassVar["int | Auto | Literal['auto']"] = 1
+    """How many calls of the handler run side by side in one shard; 1 to 1,000, and at most 1,000 ids together.
+
+    "auto", or an `Auto`: the holder finds the number, by how long calls take.
+    """
     max_retry_count: ClassVar[int] = 25
     """How often a failed job is tried again: n retries are n + 1 executions."""
     on_error: ClassVar[Sequence["ErrorRule"]] = ()
@@ -454,8 +457,8 @@ class WorkerOptions(TypedDict, total=False):
     """What `@app.worker(...)` takes for a function: the fields of a Worker, and `retry_in`."""
 
     shards_count: "int | Auto | Literal['auto']"
-    batch_size: int
-    concurrency: int
+    batch_size: "int | Auto | Literal['auto']"
+    concurrency: "int | Auto | Literal['auto']"
     max_retry_count: int
     queue_name: str
     merge: Literal["min", "max", "never", "latest"]
@@ -533,6 +536,11 @@ def count_of(worker: "type[Worker[Any]] | Worker") -> int:
         return declared
     bounds = auto_of(worker)
     return 0 if bounds is None else bounds.least
+
+
+def at_most(declared: "int | Auto | Literal['auto']") -> int:
+    """The number itself, or the upper bound of one that the library finds, of a worker that is declared."""
+    return declared if isinstance(declared, int) else getattr(declared, "most", 1)
 
 
 def worker_of(declared: AnyWorker) -> type[Worker[Any]]:

@@ -49,6 +49,8 @@ _TIMES_USUAL: Final = 4
 """So many times as long as usual such a prediction is, at least."""
 _PLAIN: Final = 4
 """Numbers of a dumped timing without hindrances."""
+_TUNED: Final = (_PLAIN + 2, _PLAIN + 7)
+"""Numbers of one with calls and ids behind them, without hindrances and with them."""
 
 
 class BatchTiming(msgspec.Struct):
@@ -64,6 +66,10 @@ class BatchTiming(msgspec.Struct):
     seen_at: float = 0.0
     hindrances: "Hindrances | None" = None
     """None where there were none."""
+    calls: int = 0
+    """How many run side by side, where the worker leaves that to the library; else 0."""
+    ids: int = 0
+    """How many ids a batch has, where the worker leaves that to the library; else 0."""
 
     def observe(self, seconds: float, now: float) -> None:
         """Take in how long a batch took that has just come to its end."""
@@ -137,11 +143,12 @@ class BatchTiming(msgspec.Struct):
         """
         seen_at = max(0.0, self.seen_at + ahead)
         plain = f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {seen_at:.3f}"
+        tuned = f" {self.calls} {self.ids}" if self.calls or self.ids else ""
         if self.hindrances is None:
-            return plain
+            return plain + tuned
         unused, until, stalls, stalled, stalled_at = msgspec.structs.astuple(self.hindrances)
         until, stalled_at = max(0.0, until + ahead), max(0.0, stalled_at + ahead)
-        return f"{plain} {unused:.3f} {until:.3f} {stalls} {stalled:.3f} {stalled_at:.3f}"
+        return f"{plain} {unused:.3f} {until:.3f} {stalls} {stalled:.3f} {stalled_at:.3f}{tuned}"
 
     def adopt(self, dumped: str, ahead: float = 0.0) -> None:
         """Take over what other processes measured, if this one has measured nothing yet, and what hindered them.
@@ -155,6 +162,9 @@ class BatchTiming(msgspec.Struct):
             numbers = [float(number) for number in dumped.split()]
             mean, slowest, usual, seen_at = numbers[:_PLAIN]
             stored = BatchTiming(mean, slowest, usual, seen_at - ahead)
+            if len(numbers) in _TUNED:
+                *numbers, calls, ids = numbers
+                stored.calls, stored.ids = int(calls), int(ids)
             if numbers[_PLAIN:]:
                 unused, until, stalls, stalled, stalled_at = numbers[_PLAIN:]
                 kind = type(stored.hinder())
@@ -164,12 +174,14 @@ class BatchTiming(msgspec.Struct):
             stored._forget_until(float(since) - ahead)
         if self.mean is None:
             self.mean, self.slowest, self.usual, self.seen_at = msgspec.structs.astuple(stored)[:_PLAIN]
+            self.calls, self.ids = stored.calls, stored.ids
         if stored.hindrances is not None:
             self.hinder().join(stored.hindrances)
 
     def _forget_until(self, at: float) -> None:
         if self.seen_at <= at:
             self.mean, self.slowest, self.usual, self.seen_at = None, 0.0, 0.0, 0.0
+            self.calls = self.ids = 0
             if self.hindrances is not None:
                 self.hindrances.unused = self.hindrances.unused_until = 0.0
 
@@ -179,7 +191,7 @@ class BatchTiming(msgspec.Struct):
         timing = cls()
         timing.adopt(dumped)
         hindrances = () if timing.hindrances is None else msgspec.structs.astuple(timing.hindrances)
-        numbers = [*msgspec.structs.astuple(timing)[:_PLAIN], *hindrances]
+        numbers = [*msgspec.structs.astuple(timing)[:_PLAIN], *hindrances, timing.calls, timing.ids]
         if not all(0 <= (number or 0.0) < math.inf for number in numbers):
             raise ValueError(dumped)
         return timing

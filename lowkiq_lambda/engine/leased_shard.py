@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.iteration_run import IterationRun
     from lowkiq_lambda.engine.outage import AlikeFailures
+    from lowkiq_lambda.engine.tuning import Tuning
 
 logger = logging.getLogger(__name__)
 
 _PARTIAL: Final = ("part", "more")
 """The steps that leave ids in flight."""
+_CLAIMING: Final = ("claim", "more")
 _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
@@ -127,6 +129,7 @@ class LeasedShard:
         self._waited: list[float] = []
         self._sampled = 0.0
         self._computed = 0.0
+        self._tuned_at = settings.clock.monotonic()
         self._cancelled: set[str] = set()
         """The ids that the calls of this settling have cancelled."""
 
@@ -250,6 +253,9 @@ class LeasedShard:
         begins = pending.begins_expiry
         last = Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins, self._work())
         claim = self._write(last, limits)
+        if self.settings.tuning is not None:
+            room = 0 if next_step not in _CLAIMING else (limits or self.limits()).ids
+            self._tune(self.settings.tuning, room, claim)
         if self._cancelled:
             pending.cancel(self._cancelled)
             self._cancelled = set()
@@ -267,6 +273,24 @@ class LeasedShard:
         self._cancelled.update(self.session.cancelled)
         return claim
 
+    def _tune(self, tuning: "Tuning", room: int, claim: StoredClaim | None) -> None:
+        """Tell what was settled, and whether more was due than there was `room` for; 0: no claim."""
+        from lowkiq_lambda.engine.tuning import Settled  # noqa: PLC0415 - only for workers with "auto"
+
+        counts, now = self.pending.counts(), self.settings.clock.monotonic()
+        failed = counts["failed"] + counts["suspected"]
+        settled = Settled(
+            at=now,
+            busy=sum(self._took),
+            room=(now - self._tuned_at) * self.settings.concurrency,
+            ended=failed + counts["done"] + counts["rejected"],
+            failed=failed,
+            is_short=(claim is not None and len(claim.deliveries) >= room) if room else None,
+            computing=self._computed / self._sampled if self._sampled > 0 else None,
+        )
+        tuning.settled(settled)
+        self._tuned_at = now
+
     def note_stall(self) -> None:
         """Note for later settlings that the process did not renew this lease in time."""
         if self.lease.stalled:
@@ -283,6 +307,9 @@ class LeasedShard:
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
             self.settings.timing.adopt(acquired.pace, self._ahead)
+        if (tuning := self.settings.tuning) is not None:
+            self._tuned_at = self.settings.clock.monotonic()
+            tuning.acquired(self._tuned_at, is_recovery=acquired.recovered > 0 or bool(acquired.dead))
         if not (acquired.recovered or acquired.dead):
             return
         if acquired.recovered:
@@ -332,7 +359,7 @@ class LeasedShard:
         ids = settings.ids_in(settings.settle_interval)
         rate = worker.tenant_rate
         tenant_rate = None if rate is None else (rate.ids, rate.per)
-        return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency, tenant_rate)
+        return ClaimLimits(ids, *most, worker.payloads_at_once, settings.concurrency, tenant_rate)
 
     def _claim_limits(self) -> ClaimLimits:
         """The size of a claim while no id is in flight."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, type_name
 from lowkiq_lambda.base.errors import Rejected
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import Worker, at_most
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText, digits, headline_of
 from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.jobs.job import Delivery, Outcome
@@ -170,7 +170,7 @@ class PendingOutcomes:
 
     def _add_each(self, batch: Sequence[Delivery], result: BatchResult, now: float) -> None:
         # If each id is performed by itself, company does no harm and blame has no use.
-        in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
+        in_company = at_most(self._worker.batch_size) > 1 and hasattr(self._worker, "perform")
         unattributed, returned, exited_ids = set(result.unattributed), set(result.returned), set(result.exited_ids)
         for delivery in self._left(batch, result.ended) if result.ended else batch:
             iteration = result.iterations.get(delivery.id) if delivery.id not in result.ended else None

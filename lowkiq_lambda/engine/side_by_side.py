@@ -57,7 +57,7 @@ class ConcurrentVisit(ShardVisit):
         super().__init__(settings, session, budget, now, admission)
         slots.check()
         self._inbox = Inbox()
-        self._slots = SlotsInUse(self, slots, settings.worker, self._inbox)
+        self._slots = SlotsInUse(self, slots, settings.worker, self._inbox, settings.concurrency)
         self._flight = Flight()
         self._claim_took = 0.0
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
@@ -134,7 +134,9 @@ class ConcurrentVisit(ShardVisit):
 
     def _standing(self, claim: Claim) -> Standing:
         settings = self._settings
-        spare = settings.ids_in(settings.settle_interval) // settings.worker.batch_size - self._slots.most
+        if settings.tuning is not None:
+            self._slots.resize(settings.concurrency)
+        spare = settings.ids_in(settings.settle_interval) // settings.batch_size - self._slots.most
         may_claim = self._may_claim and self._ending.reason is None
         # Before it is looked how many are ready: a slot that takes one from now on rings.
         self._slots.low = low_mark(self._claim_took, settings.timing.mean, self._slots.most, spare) if may_claim else 0
@@ -150,7 +152,7 @@ class ConcurrentVisit(ShardVisit):
 
     def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
         self._flight.add(deliveries)
-        claim.divide(deliveries, self._settings.worker.batch_size, self._ending.exited_ids)
+        claim.divide(deliveries, self._settings.batch_size, self._ending.exited_ids)
         self._may_claim = self._may_claim and not claim.exited
         claim.ahead = self._shard.now() - self._settings.clock.monotonic()
 
@@ -256,6 +258,8 @@ class ConcurrentVisit(ShardVisit):
             self._settings.timing.observe_run(took)
         elif running.cancelled is None:
             self._settings.timing.observe(took, self._settings.clock.time())
+        if self._settings.tuning is not None and not (ended.is_bad or ended.result.failed or running.cancelled):
+            self._settings.tuning.note(len(running.deliveries), took)
         self._shard.note_batch(took, running.waited, ended.computed)
         if self._shard.runs is not None:
             self._shard.runs.note(self._claim.ahead + ended.began_at, took, running.deliveries)

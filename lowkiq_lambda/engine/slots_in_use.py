@@ -40,12 +40,12 @@ class SlotsVisit(Protocol):
 class SlotsInUse:
     """All but what is said to happen in a slot is for the coordinator alone."""
 
-    def __init__(self, visit: SlotsVisit, slots: Slots, worker: type[Worker[Any]], inbox: Inbox) -> None:
+    def __init__(self, visit: SlotsVisit, slots: Slots, worker: type[Worker[Any]], inbox: Inbox, most: int) -> None:
         self._visit = visit
         self._slots = slots
         self._queue_name = worker.queue_name
         self._inbox = inbox
-        self.most = worker.concurrency
+        self.most = most
         """How many there may be."""
         self.count = 0
         """How many have a batch, as far as the coordinator has noted."""
@@ -57,6 +57,12 @@ class SlotsInUse:
         self._lock = Lock()
         self._waiting: deque[list[Delivery]] = deque()
         self._holds = 0
+        self._room: int | None = None
+        """How many the system has threads for, once it had none for another."""
+
+    def resize(self, most: int) -> None:
+        """So many from now on, if there are threads for them; what runs in others comes to its end."""
+        self.most = most if self._room is None else min(most, self._room)
 
     def __len__(self) -> int:
         """How many batches wait that slots may begin by themselves."""
@@ -93,7 +99,7 @@ class SlotsInUse:
             self.count -= len(left)
             if not self.count:
                 raise
-            self.most = self.count
+            self.most = self._room = self.count
             text = "%s: no more than %s calls run side by side: %s"
             logger.warning(text, self._queue_name, self.most, error)
             return [[*running.deliveries] for running in left]
@@ -127,7 +133,7 @@ class SlotsInUse:
 
     def _begin_next(self) -> RunningBatch | None:
         with self._lock:
-            if not self._waiting or self._holds or not self._visit.may_go_on():
+            if not self._waiting or self._holds or self.count > self.most or not self._visit.may_go_on():
                 return None
             return self._new_batch(self._waiting.popleft())
 

@@ -186,7 +186,7 @@ class ShardVisit:
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
         """Perform a batch, and those behind it for which its look at the time holds; settle them if that is due."""
         settings, shard, session, stopping = self._settings, self._shard, self.session, self._budget.stopping
-        clock, perform, runs = settings.clock, settings.performer.run, shard.runs
+        clock, perform, runs, tuning = settings.clock, settings.performer.run, shard.runs, settings.tuning
         begun, since, holds_for = clock.monotonic(), clock.time(), shard.look_holds_for(claim)
         claim.batch, claim.begun_at, until = batch, begun, begun + holds_for
         if claim.lone_suspect:
@@ -208,6 +208,8 @@ class ShardVisit:
                 waited.append(claim.ahead + begun - batch[0].due_at)
                 if runs is not None:
                     runs.note(claim.ahead + begun, took[-1], batch)
+                if tuning is not None and is_done:
+                    tuning.note(len(batch), took[-1])
                 holds = is_done and claim.left and ended < until and since <= wall < since + holds_for
                 if not holds or session.stop_request or session.requests or shard.lease.is_lost or stopping():
                     break
@@ -326,7 +328,7 @@ class ShardVisit:
 
     def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
         """These have just come into flight: line them up."""
-        claim.divide(deliveries, self._settings.worker.batch_size, self._ending.exited_ids)
+        claim.divide(deliveries, self._settings.batch_size, self._ending.exited_ids)
         claim.settled_at = self._settings.clock.monotonic()
         claim.ahead = self._shard.now() - claim.settled_at
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
+from lowkiq_lambda.declare.worker import Worker, at_most, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.failure import Death, Deaths, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.runs import RunKeeper
     from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
+    from lowkiq_lambda.engine.tuning import Tuning
     from lowkiq_lambda.store.shard.admitting import Limits
 
 
@@ -61,13 +62,26 @@ class VisitSettings(msgspec.Struct, frozen=True):
     """Told what Redis has acknowledged."""
     runs: "RunKeeper | None"
     """Keeps what the queue has run; None if it keeps none."""
+    tuning: "Tuning | None"
+    """Decides how many calls run at once, or how many ids each has; None if the worker says both."""
+    most_calls: int
+    most_ids: int
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls run side by side in a shard."""
+        return self.most_calls if self.tuning is None else self.tuning.calls or self.most_calls
+
+    @property
+    def batch_size(self) -> int:
+        """How many ids a call has at most."""
+        return self.most_ids if self.tuning is None else self.tuning.ids or self.most_ids
 
     def ids_in(self, seconds: float) -> int:
         """How many ids begin in so many seconds, by experience; a batch at least."""
-        worker = self.worker
         if self.slots is None:
-            return self.timing.claim_ids(worker.batch_size, seconds)
-        return self.timing.beside(worker.batch_size, seconds, worker.concurrency)
+            return self.timing.claim_ids(self.batch_size, seconds)
+        return self.timing.beside(self.batch_size, seconds, self.concurrency)
 
 
 class VisitSettingsFactory:
@@ -114,11 +128,12 @@ class VisitSettingsFactory:
         performer = Performer(
             worker, self._chain, load, self._texts.read, iterate_for(worker), self._run_limits_of(worker)
         )
+        timing = BatchTiming()
         return VisitSettings(
             worker=worker,
             performer=performer,
             texts=self._texts,
-            timing=BatchTiming(),
+            timing=timing,
             renewers=self._renewers,
             clock=self._clock,
             owner=f"{socket.gethostname()}:{os.getpid()}",
@@ -133,7 +148,17 @@ class VisitSettingsFactory:
             after_death=partial(self._tell_dead, worker),
             after_settling=self._after_settling,
             runs=self._runs_of(worker, f"{socket.gethostname()}:{os.getpid()}"),
+            tuning=self._tuning_of(worker, timing),
+            most_calls=at_most(worker.concurrency),
+            most_ids=at_most(worker.batch_size),
         )
+
+    def _tuning_of(self, worker: type[Worker[Any]], timing: BatchTiming) -> "Tuning | None":
+        if isinstance(worker.concurrency, int) and isinstance(worker.batch_size, int):
+            return None
+        from lowkiq_lambda.engine.tuning import Tuning  # noqa: PLC0415 - only for workers with "auto"
+
+        return Tuning.of(worker, timing, self._config)
 
     def _runs_of(self, worker: type[Worker[Any]], owner: str) -> "RunKeeper | None":
         if worker.keep_runs is None:
@@ -153,7 +178,9 @@ class VisitSettingsFactory:
     def _slots_for(self, performer: Performer) -> "Slots | None":
         """The slots for batches of the worker; None if each runs in the thread of its visit."""
         worker = performer.worker
-        return self._slot_pool().slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
+        return (
+            self._slot_pool().slots_for(performer) if at_most(worker.concurrency) > 1 or is_coroutine(worker) else None
+        )
 
     def _limits_for(self, worker: type[Worker[Any]]) -> "Limits | None":
         # If others wait for the queue its visits have permits, so that they are seen.

@@ -1,4 +1,4 @@
-"""Bounds within which the library says how many shards a queue needs: a value of declarations."""
+"""Bounds within which the library finds a number of a declaration by itself: a value of declarations."""
 
 from typing import Final, Self
 
@@ -10,20 +10,26 @@ from lowkiq_lambda.jobs.job import is_number
 AUTO: Final = "auto"
 """The word for the bounds that are usual."""
 MOST: Final = 1_000
-"""Shards: each has a lease, a look and a place on pages, so that more are for somebody to decide."""
+"""Of shards, of calls at once, of ids in a call: more of any is for somebody to decide."""
+SHARDS: Final = (5, 80)
+"""The usual bounds of `shards_count`."""
+CALLS: Final = (1, 10)
+"""Those of `concurrency`: it is the service behind the handler that has to bear more."""
+IDS: Final = (1, 100)
+"""Those of `batch_size`: a larger one saves little."""
 SHORTEST_LAG: Final = 0.1
 LONGEST_LAG: Final = 86_400.0
 """Seconds. A shorter target would be missed by the pause of any move."""
 
 
 class Auto(msgspec.Struct, frozen=True):
-    """The queue has `least` shards at first; from `least` to `most` are proposed, or made, so that `lag` is kept.
+    """A number from `least` to `most`, each the field's usual bound if it is 0, so that `lag` is kept.
 
-    `lag`: seconds that the oldest due id may wait. `back`: whether fewer shards may be made too, and not only proposed.
-    `unreplicated`: whether shards may be made on a server without a replica that has each step.
+    `lag`: seconds that the oldest due id may wait. Of shards: `back`: whether fewer may be made too, and not only
+    proposed; `unreplicated`: whether they may be made on a server without a replica that has each step.
 
     Examples:
-        >>> Auto(most=40)
+        >>> Auto.of(Auto(most=40), "Sync.shards_count")
         Auto(least=5, most=40, lag=5.0, back=False, unreplicated=False)
         >>> Auto(least=50, most=40)
         Traceback (most recent call last):
@@ -31,8 +37,8 @@ class Auto(msgspec.Struct, frozen=True):
         lowkiq_lambda.base.errors.DeclarationError: least of an Auto must be at most its most, 40, not 50.
     """
 
-    least: int = 5
-    most: int = 80
+    least: int = 0
+    most: int = 0
     lag: float = 5.0
     back: bool = False
     unreplicated: bool = False
@@ -41,9 +47,9 @@ class Auto(msgspec.Struct, frozen=True):
         """Raises DeclarationError for what cannot be."""
         for field in ("least", "most"):
             value: object = getattr(self, field)
-            if not is_number(value) or not isinstance(value, int) or not 1 <= value <= MOST:
+            if not is_number(value) or not isinstance(value, int) or not 0 <= value <= MOST:
                 raise DeclarationError(f"{field} of an Auto must be a whole number from 1 to {MOST:,}, not {value!r}.")
-        if self.least > self.most:
+        if self.most and self.least > self.most:
             raise DeclarationError(f"least of an Auto must be at most its most, {self.most:,}, not {self.least:,}.")
         lag: object = self.lag
         if not is_number(lag) or not SHORTEST_LAG <= self.lag <= LONGEST_LAG:
@@ -56,13 +62,14 @@ class Auto(msgspec.Struct, frozen=True):
                 raise DeclarationError(f"{field} of an Auto must be True or False, not {value!r}.")
 
     @classmethod
-    def of(cls, declared: object, where: str) -> Self:
-        """What a worker declares: an Auto, or "auto". Raises DeclarationError for anything else."""
-        if isinstance(declared, cls):
-            return declared
-        if declared == AUTO:
-            return cls()
-        raise DeclarationError(f'{where} must be a whole number, "auto" or an Auto, not {declared!r}.')
+    def of(cls, declared: object, where: str, usual: tuple[int, int] = SHARDS) -> Self:
+        """What a worker declares, with bounds: an Auto, or "auto". Raises DeclarationError for anything else."""
+        auto = cls() if declared == AUTO else declared
+        if not isinstance(auto, cls):
+            raise DeclarationError(f'{where} must be a whole number, "auto" or an Auto, not {declared!r}.')
+        least, most = usual
+        least = auto.least or (min(least, auto.most) if auto.most else least)
+        return msgspec.structs.replace(auto, least=least, most=auto.most or max(most, least))
 
     def within(self, other: "Auto") -> "Auto | None":
         """The bounds that keep both, as two apps may declare one queue; None where there are none."""

@@ -133,6 +133,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     threads_per_node: Threads = 5
     """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""
+    calls_at_once: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    """Calls of one queue that a process makes at once, at most, where its worker has `concurrency = "auto"`."""
     poll_interval: Seconds = 1.0
     """How long an idle drain thread waits at most where no notification comes."""
     number_of_nodes: Threads = 1

@@ -118,7 +118,7 @@ class SleepingCase:
         self.inbox, self.slot, self.bell = Inbox(), OneSlot(), Bell()
         self.inbox._bell = self.bell  # type: ignore[assignment]  # as a queue, for one that puts and one that gets
         worker = type("Alone", (Worker,), {"queue_name": "alone", "concurrency": 1})
-        self.slots = SlotsInUse(self, self.slot, worker, self.inbox)
+        self.slots = SlotsInUse(self, self.slot, worker, self.inbox, 1)
         each = [[Delivery(str(number), [b""], 0.0, -1.0)] for number in range(batches)]
         self.slots.offer(deque(each[1:]))
         self.slots.begin(each[:1], copy_context())

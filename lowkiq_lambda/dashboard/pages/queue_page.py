@@ -15,6 +15,7 @@ from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.operate.inspect.history import read_waits
+from lowkiq_lambda.operate.inspect.tuned import is_tuned, read_tuned
 from lowkiq_lambda.operate.presentation.formatting import duration, quoted, visible
 from lowkiq_lambda.operate.presentation.pace_words import in_a_sentence
 from lowkiq_lambda.store.server.together import Together
@@ -70,6 +71,7 @@ def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan)
         verification = side.look(queue.verified) if app.core.housekeeping.verifies else None
         # An app without releases asks for none.
         released = side.look(app.operate.releases) if app.config.release else None
+        tuned = side.look(read_tuned, queue.reader, worker) if is_tuned(worker) else None
     shards, glance = looked_at.result, past.result
     limit = context.site.lag_limit
     is_late = max(glance.now.lag, glance.now.limited_lag, glance.now.paused_lag) > limit
@@ -102,6 +104,7 @@ def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan)
         here=context.link("queue", queue=name, **period.fields),
         far=f"{FAR:.0f}",
         verified=verification.result if verification else None,
+        tuned=str(tuned.result) if tuned else "",
     )
 
 

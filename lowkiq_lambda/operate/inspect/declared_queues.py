@@ -33,6 +33,16 @@ class ShardNotes(NamedTuple):
     least_version: int
     timings: Sequence[BatchTiming]
 
+    @property
+    def calls(self) -> int:
+        """How many calls of a shard its holder makes at once, as it has found; 0: that is declared."""
+        return max((timing.calls for timing in self.timings), default=0)
+
+    @property
+    def ids(self) -> int:
+        """How many ids a call has, as a holder has found; 0: that is declared."""
+        return max((timing.ids for timing in self.timings), default=0)
+
 
 def shard_notes(backend: Backend, queues: Sequence[Sequence[ShardRef]]) -> list[ShardNotes]:
     """Those of each queue, in one round trip for all of them. Raises BackendError."""

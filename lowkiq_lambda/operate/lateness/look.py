@@ -1,6 +1,7 @@
 """Looks at a queue, and tells whether it is late, and why. All comes from Redis, so that any process can tell."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.operate.inspect.releases import read_releases
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
+from lowkiq_lambda.operate.inspect.tuned import calls_now
 from lowkiq_lambda.operate.lateness.at_it import Around, at_it
 from lowkiq_lambda.operate.lateness.causes import LOOKED, CauseVerdict, judge, judge_moment
 from lowkiq_lambda.operate.lateness.hot_ids import read_hot
@@ -112,7 +114,7 @@ class QueueLook:
         present = Present(
             limit=self._limit,
             waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
-            concurrency=1 if self._worker is None else self._worker.concurrency,
+            concurrency=self._concurrency,
             shards=len(self._live),
             at_it=at_it(self.now, self._metrics, self._layout, around),
             suspects=sum(details.result[shard.number].suspects for shard in late),
@@ -153,10 +155,14 @@ class QueueLook:
             looked=verdict.looked,
         )
 
+    @cached_property
+    def _concurrency(self) -> int:
+        """Calls of a shard at once, at present."""
+        return calls_now(self._reader, self._worker)
+
     def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
-        concurrency = 1 if self._worker is None else self._worker.concurrency
         pairs = pairwise(samples)
-        minutes = [minute_between(before, after, concurrency) for before, after in pairs]
+        minutes = [minute_between(before, after, self._concurrency) for before, after in pairs]
         if samples and self.now - samples[-1].at > LONGEST:
             # Nobody has kept the minutes since.
             minutes += [None] * LOOKED

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.declare.worker import Worker, shard_index
+from lowkiq_lambda.declare.worker import Worker, at_most, shard_index
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis, diagnose
@@ -214,7 +214,7 @@ def why(operations: Operations, worker: type[Worker[Any]] | None, situation: Job
     if worker is None:
         return diagnose(situation, 1)
     limits = limits_of(operations, worker, situation)
-    return diagnose(situation, worker.concurrency, limits, most_retries(worker, situation))
+    return diagnose(situation, at_most(worker.concurrency), limits, most_retries(worker, situation))
 
 
 def most_retries(worker: type[Worker[Any]], situation: JobExplanation) -> int:

@@ -34,8 +34,8 @@ _HEAD: Final = struct.Struct(">dd")
 _TIME: Final = struct.Struct(">d")
 _ARRIVAL: Final = slice(8, PLACE)
 _KIND: Final = 16
-_PACES: Final = (4, 9)
-"""How many numbers a pace has: without what hindered drains, and with it."""
+_PACES: Final = (4, 6, 9, 11)
+"""How many numbers a pace has: without what hindered drains and with it, each also with two that holders have found."""
 _SINGLE: Final = ord("s")
 _SEVERAL: Final = ord("m")
 _STARTED: Final = ord("p")

@@ -140,7 +140,7 @@ local function check_meta(ttl)
       if not number:find('^%d+%.?%d*$') then return false end
       count = count + 1
     end
-    return count == 4 or count == 9
+    return count == 4 or count == 6 or count == 9 or count == 11
   end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not CLAIM_KINDS[kind or ''] then

@@ -1,0 +1,1 @@
+"""Tests of numbers that holders find by themselves."""
