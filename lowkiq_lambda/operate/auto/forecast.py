@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.operate.inspect.history import SPANS, command, history, windows
 from lowkiq_lambda.operate.lateness.minutes import Minute
 from lowkiq_lambda.store.server.pipelines import send_each
@@ -51,8 +52,8 @@ def forecast_of(
         )
         choice = Choice(
             shards=shards,
-            batch=worker.batch_size,
-            concurrency=worker.concurrency,
+            batch=at_most(worker.batch_size),
+            concurrency=at_most(worker.concurrency),
             threads=max(1, sum(process.threads for process in daemons)),
             processes=len(daemons),
             cores=max(1.0, sum(process.cores for process in daemons)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.facts import Facts, load_of, rises_of
 from lowkiq_lambda.operate.auto.forecast import forecast_of
@@ -154,7 +155,7 @@ class AutoLook:
             shards=shards,
             bounds=self.bounds,
             mode="act" if config.auto == "act" else "propose",
-            concurrency=worker.concurrency,
+            concurrency=at_most(worker.concurrency),
             lag=self._lag,
             ids=metrics.length + metrics.morgue_length,
             length=metrics.length,
