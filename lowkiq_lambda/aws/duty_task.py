@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lowkiq_lambda.aws.logs import publish
-from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
+from lowkiq_lambda.aws.tick import HousekeepingFailed, Task, Tick
 from lowkiq_lambda.base.error_text import cut, headline
 from lowkiq_lambda.declare.duty import AUTO, MOVES, SCHEDULES, TASKS, VERIFY, WATCH
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
@@ -177,3 +177,15 @@ def _add(summary: dict[str, Any], ticked: dict[str, Any]) -> None:
         summary[count] += ticked[count]
     summary["late"] = max(summary["late"], ticked["late"])
     summary["problems"] = ticked["problems"]
+
+
+TASKS_BY_NAME: Final[Mapping[str, Task]] = {
+    "duties": run_duties,
+    "tasks": look_after_tasks,
+    "moves": go_on_with_moves,
+    "verify": verify_queues,
+    "watch": watch_queues,
+    "auto": size_queues,
+    "burst": tell_of_bursts,
+}
+"""Those of a tick that are for housekeeping."""

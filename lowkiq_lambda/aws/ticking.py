@@ -66,35 +66,10 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
     tasks: dict[str, Task] = {}
     if settings.metrics != "none":
         tasks["queues"] = publish_queues if settings.metrics == "queues" else publish_summary
-    if app.core.housekeeping.duties or app.core.housekeeping.fires_schedules:
-        from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
+    if needed := [name for name, is_needed in _housekeeping(app).items() if is_needed]:
+        from lowkiq_lambda.aws.duty_task import TASKS_BY_NAME  # noqa: PLC0415 - imported lazily: cold start
 
-        tasks["duties"] = run_duties
-    # An earlier tick has looked for shards with due work, which tell of them.
-    if app.core.housekeeping.follows_tasks:
-        from lowkiq_lambda.aws.duty_task import look_after_tasks  # noqa: PLC0415 - imported lazily: cold start
-
-        tasks["tasks"] = look_after_tasks
-    if app.core.housekeeping.follows_moves:
-        from lowkiq_lambda.aws.duty_task import go_on_with_moves  # noqa: PLC0415 - imported lazily: cold start
-
-        tasks["moves"] = go_on_with_moves
-    if app.core.housekeeping.verifies:
-        from lowkiq_lambda.aws.duty_task import verify_queues  # noqa: PLC0415 - imported lazily: cold start
-
-        tasks["verify"] = verify_queues
-    if app.core.housekeeping.watches:
-        from lowkiq_lambda.aws.duty_task import watch_queues  # noqa: PLC0415 - imported lazily: cold start
-
-        tasks["watch"] = watch_queues
-    if app.core.housekeeping.follows_auto:
-        from lowkiq_lambda.aws.duty_task import size_queues  # noqa: PLC0415 - imported lazily: cold start
-
-        tasks["auto"] = size_queues
-    if app.config.burst_after:
-        from lowkiq_lambda.aws.duty_task import tell_of_bursts  # noqa: PLC0415 - only where drains burst
-
-        tasks["burst"] = tell_of_bursts
+        tasks.update((name, TASKS_BY_NAME[name]) for name in needed)
     if settings.starts_drains:
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 
@@ -104,6 +79,21 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
 
         tasks["punctual"] = fire_punctually
     return tasks
+
+
+def _housekeeping(app: Lowkiq) -> dict[str, object]:
+    """Which tasks of `duty_task.TASKS_BY_NAME` the app has something for, in their order."""
+    of_app = app.core.housekeeping
+    return {
+        "duties": of_app.duties or of_app.fires_schedules,
+        # An earlier tick has looked for shards with due work, which tell of them.
+        "tasks": of_app.follows_tasks,
+        "moves": of_app.follows_moves,
+        "verify": of_app.verifies,
+        "watch": of_app.watches,
+        "auto": of_app.follows_auto,
+        "burst": app.config.burst_after,
+    }
 
 
 def tick_alone(app: Lowkiq, settings: Settings, context: Context, invoker: "Invoker | None" = None) -> dict[str, Any]:
