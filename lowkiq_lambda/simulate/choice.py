@@ -27,7 +27,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     `threads`: shards that are drained at once, by all processes of a daemon together, or by one invocation. `cores`:
     processors of a daemon; its `processes` use at most one each. `memory`: megabytes of a function, which set its share
-    of a processor; `timeout`: how long its invocations may drain; `cold_start`: of one without a warm environment.
+    of a processor; `timeout`: how long its invocations may drain; `period`: from one invocation of
+    a schedule to the next; `cold_start`: of an invocation without a warm environment.
     `max_running`: calls at once of the whole queue; `rate`: ids a second that may begin; 0: no limit.
     `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
     nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
@@ -45,6 +46,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     cores: Annotated[float, Meta(gt=0)] = 1.0
     memory: Annotated[int, Meta(ge=128, le=10_240)] = 256
     timeout: Annotated[float, Meta(gt=0)] = 297.0
+    period: Annotated[float, Meta(gt=0)] = 60.0
     cold_start: Seconds = 1.0
     max_running: Annotated[int, Meta(ge=0)] = 0
     rate: Annotated[float, Meta(ge=0)] = 0.0

@@ -7,7 +7,6 @@ from lowkiq_lambda.simulate.side_by_side import SideBySide
 from lowkiq_lambda.simulate.state import NOTHING, Holder, Shard, State
 from lowkiq_lambda.simulate.visits import Visits
 
-MINUTE: Final = 60.0
 FROZEN_AFTER: Final = 300.0
 """Seconds for which an environment of a function stays warm without an invocation, at least."""
 LOOK: Final = 0.020
@@ -107,9 +106,9 @@ class Functions(Daemon):
         state = self._state
         if self._kind == "shards":
             for shard in state.shards:
-                state.plan(MINUTE * state.rng.random(), self._own_tick, shard)
+                state.plan(state.choice.period * state.rng.random(), self._own_tick, shard)
         else:
-            state.plan(MINUTE / 2, self._tick, None)
+            state.plan(state.choice.period / 2, self._tick, None)
 
     def _goes_on(self, at: float) -> bool:
         state = self._state
@@ -137,8 +136,8 @@ class Functions(Daemon):
         state, choice = self._state, self._state.choice
         begins, holder = self._invoke(at, choice.threads, is_alone=False)
         state.plan(begins, self._look, holder)
-        if self._goes_on(at + MINUTE):
-            state.plan(at + MINUTE, self._tick, None)
+        if self._goes_on(at):
+            state.plan(at + choice.period, self._tick, None)
 
     def _look(self, at: float, holder: Holder) -> None:
         self._fill(at, holder)
@@ -160,7 +159,7 @@ class Functions(Daemon):
         self._start(at, shard)
         state = self._state
         if at < state.trace.seconds or ((shard.line or state.carried) and at < self._closes_at):
-            state.plan(at + MINUTE, self._own_tick, shard)
+            state.plan(at + state.choice.period, self._own_tick, shard)
 
     def _start(self, at: float, shard: Shard, delay: float = 0.0) -> None:
         """An invocation for this shard alone."""

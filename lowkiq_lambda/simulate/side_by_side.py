@@ -92,7 +92,8 @@ class SideBySide:
         choice = self._state.choice
         now = at
         while True:
-            self._start(now, shard, standing)
+            if standing.left:
+                self._start(now, shard, standing)
             if not standing.running and not standing.left:
                 now = self._settle(now, shard, standing)
                 if not standing.left:
