@@ -51,6 +51,7 @@ locals {
     LOWKIQ_VERIFY            = var.verify_share
     LOWKIQ_RELEASE           = var.release
     LOWKIQ_HISTORY_DAYS      = tostring(var.history_days)
+    LOWKIQ_AUTO              = var.auto_shards
     LOWKIQ_METRICS           = var.metrics
     LOWKIQ_METRICS_NAMESPACE = var.metrics_namespace
   }

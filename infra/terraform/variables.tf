@@ -698,6 +698,16 @@ variable "history_days" {
   }
 }
 
+variable "auto_shards" {
+  description = "What housekeeping does for queues with shards_count = \"auto\", which is to say how many shards they need, to make them too, or nothing."
+  type        = string
+  default     = "propose"
+  validation {
+    condition     = contains(["propose", "act", "off"], var.auto_shards)
+    error_message = "It must be one of propose, act, off."
+  }
+}
+
 variable "tracing" {
   description = "Active records invocations in X-Ray, which is billed."
   type        = string

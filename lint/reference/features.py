@@ -34,6 +34,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "tasks": r"TRACKING|TASKS|ItemRef|TaskRecords?|TaskOperations|task_id|items_of|has_tracking",
     "schedules": r"ScheduleEntry|Timetable|TIMETABLE|schedules|fires_schedules",
     "duties": r"Duty|DutyRunner|DutyClaims?|duties",
+    "shards that are counted": r"Auto|AutoLook|AutoDecision|auto_of|count_of|Proposal|AutoState",
     "moves between shard counts": r"resharding|Resharding|is_moving|layout|MOVING|carry\w*|receiving|moved\w*",
     "buffered pushes": r"when_unavailable|[Rr]edelivery|Reliable\w*|buffer\w*|Buffer\w*",
     "waking of idle shards": r"[Ww]aker|wake\w*|start_drains|continu\w+|fan_out",

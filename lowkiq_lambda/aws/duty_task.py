@@ -104,8 +104,16 @@ def size_queues(tick: Tick) -> dict[str, str] | None:
     """Run the duty that says how many shards the queues need, if it is due; what it says, by name."""
     from lowkiq_lambda.operate.auto.duty import auto_runner  # noqa: PLC0415 - only where a queue is "auto"
 
-    keep = tick.remaining() * (1 - SHARE)
-    ran = auto_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
+    keep, schedules = tick.remaining() * (1 - SHARE), None
+    if tick.settings.auto_schedules or (tick.settings.scheduled_shards and not tick.settings.starts_drains):
+        from lowkiq_lambda.aws.drain_schedules.following import (  # noqa: PLC0415 - only where shards have schedules
+            FollowedSchedules,
+            ForeignSchedules,
+        )
+
+        prefix = tick.settings.auto_schedules
+        schedules = FollowedSchedules(prefix) if prefix else ForeignSchedules()
+    ran = auto_runner(tick.app.core, tick.app.core.clock, schedules).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(AUTO)
 

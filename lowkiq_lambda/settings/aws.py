@@ -67,6 +67,9 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     scheduled_shards: Annotated[str, Meta(pattern=r"^[0-9]+(,[0-9]+)*$")] | None = None
     """The shard indexes that have a schedule each, after commas; None if no shard has its own schedule."""
 
+    auto_schedules: Name | None = None
+    """The prefix of schedules by `lowkiq stack schedules`, which a queue with `shards_count = "auto"` may change."""
+
     inbox_arn: Name | None = None
     """The queue of the stack's inbox, whose messages may name any queue of the app."""
 

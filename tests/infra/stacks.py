@@ -90,6 +90,7 @@ STACKS: Final[Mapping[str, Mapping[str, str]]] = {
         "Metrics": "queues",
         "MetricsNamespace": "shop/jobs",
         "HistoryDays": "35",
+        "AutoShards": "act",
         "Release": "2026.11",
     },
     "quiet": {

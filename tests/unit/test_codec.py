@@ -184,7 +184,7 @@ PLACES: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def may_be_a_key(part: object) -> bool:
-    """Whether a dict takes it: the class of a view of a dict has a hash from Python 3.12 on, that of a dict has none."""
+    """Whether a dict takes it: the class of a view of a dict has a hash from Python 3.12 on, which a dict lacks."""
     try:
         hash(part)
     except TypeError:

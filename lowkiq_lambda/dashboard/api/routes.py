@@ -32,6 +32,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/shards", stats.shards),
     operation("GET", "/history", stats.history),
     operation("GET", "/why_late", stats.why_late),
+    operation("GET", "/auto", stats.auto),
     operation("GET", "/hours", stats.hours),
     operation("GET", "/verified", stats.verified),
     operation("GET", "/errors", errors.errors),

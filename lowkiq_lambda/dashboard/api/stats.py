@@ -9,8 +9,10 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import Moment, QueueName, QueueParams, in_seconds, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.declare.worker import auto_of
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.store.shard.history import LATE
+from lowkiq_lambda.views.auto import AutoState
 from lowkiq_lambda.views.lateness import HourOfQueue, Lateness
 from lowkiq_lambda.views.queues import Between, QueueHistory, Scale, Span, Stats
 from lowkiq_lambda.views.shards import ShardDetails
@@ -102,6 +104,15 @@ class LateParams(msgspec.Struct, frozen=True, kw_only=True):
 def why_late(context: RequestContext, params: LateParams) -> Lateness:
     """Get whether a queue is late, and why: the cause, a sentence, the numbers behind it, and what helps."""
     return context.app.operate(worker_named(context, params.queue)).why_late(params.limit)
+
+
+def auto(context: RequestContext, params: QueueParams) -> AutoState:
+    """Get how many shards a queue needs that leaves their number to the library, as housekeeping has decided last."""
+    worker = worker_named(context, params.queue)
+    if auto_of(worker) is None:
+        sentence = f"The code declares the number of shards of {params.queue!r}."
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", sentence)
+    return context.app.operate(worker).auto.state()
 
 
 class Hours(msgspec.Struct, frozen=True):

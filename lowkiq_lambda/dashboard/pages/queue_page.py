@@ -12,7 +12,7 @@ from lowkiq_lambda.dashboard.moving import move_of
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.declare.worker import Worker, queues_before
+from lowkiq_lambda.declare.worker import Worker, auto_of, queues_before
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.operate.inspect.history import read_waits
 from lowkiq_lambda.operate.inspect.tuned import is_tuned, read_tuned
@@ -68,6 +68,7 @@ def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan)
         limits = side.look(queue.limits.explain) if _declares_limits(worker) else None
         # They stand still beside the numbers, and are not read with each refresh.
         acts = side.look(_acts, context, name) if is_whole else None
+        auto = side.look(queue.auto.state) if auto_of(worker) is not None else None
         verification = side.look(queue.verified) if app.core.housekeeping.verifies else None
         # An app without releases asks for none.
         released = side.look(app.operate.releases) if app.config.release else None
@@ -91,6 +92,7 @@ def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan)
         pace=in_a_sentence(glance, is_paused=all(shard.is_paused for shard in shards)),
         at=shards[0].at,
         late=late.result if late else None,
+        auto=auto.result if auto else None,
         limits=limits.result if limits else None,
         waits=waits.result,
         heat=_heat(waits.result),

@@ -85,6 +85,7 @@ class AutoDuty:
         """Do what was decided, or say it; the decision."""
         decision, memory = decided.decision, decided.memory
         layout = queue.shards.layout
+        self._forget_schedules(queue, memory)
         if decision.answer == "moving":
             memory = self._gone_on(queue, layout, memory, bounds, remaining)
         elif isinstance(decided.verdict, Proposal) and not decided.verdict.bars:
@@ -93,6 +94,19 @@ class AutoDuty:
             memory = self._said(decided)
         self._keep(queue, memory, decision)
         return decision
+
+    def _forget_schedules(self, queue: "Queue", memory: Memory) -> None:
+        """Delete the schedules that are too many once a move back has ended."""
+        last = memory.last
+        if self._schedules is None or last is None or last.ended_at is None or last.to >= last.shards:
+            return
+        if self._core.backend.now(queue.shards[0]) - last.ended_at > 2 * self.every:
+            return
+        counts = {name: len(each.shards.layout.live) for name, each in self._core.queues.items()}
+        try:
+            self._schedules.after(queue.worker.queue_name, counts)
+        except LowkiqError as error:
+            logger.warning("schedules that no shard needs were not deleted: %s", error)
 
     def _keep(self, queue: "Queue", memory: Memory, decision: AutoDecision | None = None) -> None:
         core = self._core
@@ -107,8 +121,12 @@ class AutoDuty:
         memory = before.begins(decision.at, decision.shards, to)
         # Before the move, so that one whose beginner dies is known as this one's.
         self._keep(queue, memory)
-        if self._schedules is not None:
-            self._schedules.before(queue.worker.queue_name, to)
+        if self._schedules is not None and to > decision.shards:
+            try:
+                self._schedules.before(queue.worker.queue_name, to)
+            except LowkiqError as error:
+                bar = f"its schedules could not be made: {error}"
+                return self._said(decided._replace(decision=replace(decision, bars=(bar,)), memory=before))
         resharding = resharding_of(self._core, queue.worker, unreplicated=bounds.unreplicated)
         try:
             layout = resharding.begin(to)

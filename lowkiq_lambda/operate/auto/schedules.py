@@ -1,5 +1,6 @@
 """Schedules that drain single shards on AWS, as far as a move has to care for them."""
 
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 
@@ -15,6 +16,6 @@ class ShardSchedules(Protocol):
         """Make those that are missing for so many shards. Raises LowkiqError."""
         ...
 
-    def after(self, queue_name: str, to: int) -> None:
-        """Delete those that no shard needs any more. Raises LowkiqError."""
+    def after(self, queue_name: str, counts: Mapping[str, int]) -> None:
+        """Delete those that no queue needs with so many shards of each. Raises LowkiqError."""
         ...

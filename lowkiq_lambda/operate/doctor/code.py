@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterator
 from functools import partial
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
@@ -27,6 +27,9 @@ from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import QueueMetrics
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.jobs.auto import Auto
+
 
 def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough: bool = True) -> Iterator[Finding]:
     """The findings on each queue of the code, then on queues that only the server has.
@@ -44,6 +47,8 @@ def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough
             differences += _of_limits(name, limits[name])
         yield from differences
         agreed += [] if differences else [name]
+        if thorough and queue.auto is not None and name in states:
+            yield from _of_auto(core, name, queue.auto, backend)
         if thorough and _returns_a_list(queue.worker):
             yield _found(
                 "results",
@@ -102,6 +107,27 @@ def _of_queue(queue: Queue, state: QueueState | None, prefix: str) -> Iterator[F
         least = f"only contract version {state.notes.least_version} or newer may write it"
         sentence = f"{least}, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
+
+
+def _of_auto(core: Core, name: str, bounds: "Auto", backend: Backend) -> Iterator[Finding]:
+    """Other apps that declare the queue with other bounds."""
+    from lowkiq_lambda.operate.auto.kept import BOUNDS_FOR, read_kept  # noqa: PLC0415 - only where a queue is "auto"
+
+    try:
+        kept = read_kept(backend, name, core.config.redis_retry_for)
+    except LowkiqError as error:
+        yield _found("shards", "unknown", f"what is kept of its shards cannot be read: {error}", "", name)
+        return
+    now = core.clock.time()
+    others = {other for at, other in kept.others if now - at < BOUNDS_FOR and other != bounds}
+    if not others:
+        return
+    narrowest = kept.bounds_with(bounds, now)
+    says = f"another app declares it with other bounds than {bounds.least} to {bounds.most} shards"
+    holds = "they exclude each other, so that nothing moves"
+    if narrowest is not None:
+        holds = f"the narrower hold, {narrowest.least} to {narrowest.most}, lag up to {narrowest.lag:g} s"
+    yield _found("shards", "warning", f"{says}: {holds}", "Declare the same Auto in both.", name)
 
 
 def _returns_a_list(worker: type[Worker[Any]]) -> bool:
