@@ -66,6 +66,7 @@ locals {
           LOWKIQ_QUEUES           = join(",", [for queue in concat(var.other_queues, var.queue_schedules) : "-${queue}"])
           LOWKIQ_RESERVE          = tostring(var.drain_reserve)
           LOWKIQ_BURST_AFTER      = tostring(var.burst_after)
+          LOWKIQ_SCALING          = tostring(var.scaling)
           LOWKIQ_IDLE             = var.idle
           LOWKIQ_SCHEDULED_SHARDS = local.drains_each_shard ? join(",", var.shard_indexes) : ""
           LOWKIQ_WAKE_FUNCTION    = var.wake_on_push ? "${var.name}-drain${local.qualifier}" : ""

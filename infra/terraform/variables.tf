@@ -678,6 +678,12 @@ variable "verify_share" {
   }
 }
 
+variable "scaling" {
+  description = "true publishes wanted_holders, a metric by which a service of containers is scaled (infra/fargate.yaml)."
+  type        = bool
+  default     = false
+}
+
 variable "release" {
   description = "The version of your own code, as kept runs, charts and the list of processes name it. Empty for the number of the function's version. With Alias=live a deploy without another one changes nothing that runs."
   type        = string

@@ -160,6 +160,9 @@ METRICS: Final = {
         "of a queue, too, after each settling on Lambda.",
         level="summary",
     ),
+    "wanted_holders": CloudMetric(
+        _TICK, "Shards that are held or have due work that may begin; with `LOWKIQ_SCALING` alone.", level="summary"
+    ),
     "blocked": CloudMetric(
         _TICK, "Ids that are blocked, of queues that may block some; a summary has it above 0.", level="summary"
     ),

@@ -43,6 +43,8 @@ BLOCKED: Final = "blocked"
 TRIMMED: Final = "trimmed"
 """Published only of queues whose morgue has lost payloads, as many as it ever has."""
 _SOME: Final = (BLOCKED, TRIMMED)
+WANTED: Final = "wanted_holders"
+"""Published of the app as a whole, with the setting for it."""
 DEAD: Final = "dead"
 """Published of the app as a whole."""
 
@@ -145,7 +147,7 @@ def publish_summary(tick: Tick) -> dict[str, Published]:
     numbers = _Seen.by(tick)
     of_all = _of_all([*numbers.numbers.values()])
     values = {"oldest_due_age": of_all["oldest_due_age"], DEAD: numbers.dead}
-    values |= {name: of_all[name] for name in _SOME if of_all.get(name)}
+    values |= {name: of_all[name] for name in _SOME if of_all.get(name)} | numbers.scale(tick)
     publish(tick.settings.metrics_namespace, tick.function_name, None, values)
     numbers.note(tick)
     return numbers.numbers
@@ -162,7 +164,8 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     for name, numbers in summary.numbers.items():
         # Not rolled up: CloudWatch would take the lengths of queues for samples of one.
         publish(namespace, tick.function_name, name, numbers, roll_up=False)
-    publish(namespace, tick.function_name, None, _of_all([*summary.numbers.values()]) | {DEAD: summary.dead})
+    of_all = _of_all([*summary.numbers.values()]) | {DEAD: summary.dead} | summary.scale(tick)
+    publish(namespace, tick.function_name, None, of_all)
     summary.note(tick)
     return summary.numbers
 
@@ -188,6 +191,11 @@ class _Seen(NamedTuple):
     @property
     def dead(self) -> int:
         return sum(one.dead for one in self.untold.values())
+
+    def scale(self, tick: Tick) -> Published:
+        """The holders that the app could use, where somebody scales by them."""
+        holders = sum(one.metrics.wanted_holders for one in self.untold.values())
+        return {WANTED: holders} if tick.settings.scaling else {}
 
     def note(self, tick: Tick) -> None:
         """Note the published counts as told, after they have left the process."""

@@ -78,7 +78,7 @@ VIEWED: Final[Mapping[str, str]] = {
 
 
 class LatestScale:
-    """The last answer about how many holders the queues could use: whoever scales by it asks often."""
+    """The last answer about how many holders the queues could use: scalers ask often."""
 
     LASTS: Final = 1.0
     """Seconds."""

@@ -57,6 +57,9 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     metrics_namespace: Annotated[str, Meta(pattern=r"^[0-9A-Za-z.\-_/#:]{1,255}$")] = "lowkiq"
     """The namespace of the metrics in CloudWatch."""
 
+    scaling: bool = False
+    """Whether `wanted_holders` is published in CloudWatch, for those who scale containers by it; one metric more."""
+
     queues: Names | None = None
     """The queues that this function drains unless an event names another, after commas; all but those in `-a,-b`."""
     reserve: Annotated[float, Meta(ge=0, le=600)] = 3.0

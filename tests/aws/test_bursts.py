@@ -1,9 +1,12 @@
 """`LOWKIQ_BURST_AFTER` in the functions: what an invocation and a tick leave to daemons."""
 
+import json
+from typing import Literal
+
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.aws.ticking import tick_alone
+from lowkiq_lambda.aws.ticking import WANTED, tick_alone
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, FunctionContext
@@ -46,6 +49,20 @@ def test_a_tick_starts_no_drain_for_what_a_daemon_would_take(app: Lowkiq, clock:
 
     assert {"due": 0, "started": 0} == young["drains"]
     assert ({"due": 3, "started": 3}, {}) == (old["drains"], old["burst"])
+
+
+@pytest.mark.parametrize("metrics", ["summary", "queues"])
+def test_a_tick_publishes_what_containers_are_scaled_by_where_it_is_asked_for(
+    app: Lowkiq, queue_name: str, metrics: Literal["summary", "queues"], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shards with work of all queues, without the name of any; nothing without the setting."""
+    for name in (queue_name, f"{queue_name}-2"):
+        declare(app, name, Notes(), shards_count=3).push_many(jobs_of([f"id-{n}" for n in range(20)]))
+    for scaling in (False, True):
+        tick_alone(app, Settings(metrics=metrics, scaling=scaling), FunctionContext(30.0), Invocations())
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if WANTED in line]
+
+    assert [("shop-drain", False, [6.0])] == [(line["function"], "queue" in line, line[WANTED]) for line in lines]
 
 
 def test_a_tick_says_where_a_burst_would_not_help(

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config
+from lowkiq_lambda.aws.logs import METRICS
+from lowkiq_lambda.aws.ticking import WANTED
 from lowkiq_lambda.settings.aws import RedisIam, Settings
 from lowkiq_lambda.settings.config import variable_of
 from tests.kit.templates import NOT_OURS, of_kind
@@ -216,3 +218,43 @@ def test_a_container_is_asked_how_it_is_where_a_command_is_named(templates: Temp
     assert ["CMD-SHELL", {"Ref": "HealthCommand"}] == check["Command"]
     assert "lowkiq doctor --health" == templates["fargate"]["Parameters"]["HealthCommand"]["Default"]
     assert (3, True) == (check["Retries"], check["Timeout"] < check["Interval"])
+
+
+def test_containers_are_scaled_by_what_the_tick_publishes(templates: Templates) -> None:
+    """Both metrics are the tick's, of the function that is named; one thread is wanted for each shard with work."""
+    template = templates["fargate"]
+    policies = of_kind(template, "AWS::ApplicationAutoScaling::ScalingPolicy")
+    tracking = policies["ScaleByWanted"]["TargetTrackingScalingPolicyConfiguration"]
+    wanted, running, each = tracking["CustomizedMetricSpecification"]["Metrics"]
+    (alarm,) = of_kind(template, "AWS::CloudWatch::Alarm").values()
+    step = policies["ScaleByAge"]["StepScalingPolicyConfiguration"]
+
+    by_function = [{"Name": "function", "Value": {"Ref": "ScalingFunction"}}]
+    assert (WANTED, by_function) == (
+        wanted["MetricStat"]["Metric"]["MetricName"],
+        wanted["MetricStat"]["Metric"]["Dimensions"],
+    )
+    assert ("oldest_due_age", by_function, 60, 2, 60) == (
+        *(alarm["MetricName"], alarm["Dimensions"], alarm["Threshold"]),
+        *(alarm["EvaluationPeriods"], alarm["Period"]),
+    )
+    assert {"summary"} == {METRICS[name].level for name in (WANTED, alarm["MetricName"])}
+    assert "RunningTaskCount" == running["MetricStat"]["Metric"]["MetricName"]
+    assert {"Fn::Sub": "wanted / (running * ${Processes})"} == each["Expression"]
+    assert ({"Ref": "Threads"}, 600) == (tracking["TargetValue"], tracking["ScaleInCooldown"])
+    assert [2] == [one["ScalingAdjustment"] for one in step["StepAdjustments"]]
+
+
+def test_containers_are_not_scaled_unless_somebody_asks(templates: Templates) -> None:
+    """Each part has the condition, and an update sets no number of containers where others set it."""
+    template = templates["fargate"]
+    scaling = [one for one in template["Resources"].values() if "AutoScaling" in one["Type"] or "Alarm" in one["Type"]]
+    (service,) = of_kind(template, "AWS::ECS::Service").values()
+
+    assert ["Scales"] * 4 == [one.get("Condition") for one in scaling]
+    assert {"Fn::If": ["Scales", {"Ref": "AWS::NoValue"}, {"Ref": "Daemons"}]} == service["DesiredCount"]
+    assert (
+        "false"
+        == template["Parameters"]["Scaling"]["Default"]
+        == templates["template"]["Parameters"]["Scaling"]["Default"]
+    )

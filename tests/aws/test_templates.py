@@ -424,6 +424,7 @@ def test_alarms_watch_metrics_that_there_are(
         ticking.BLOCKED,
         ticking.DEAD,
         ticking.TRIMMED,
+        ticking.WANTED,
         *duty_task.SCHEDULE_METRICS,
         duty_task.VIOLATIONS,
         *telemetry._COUNTED,

@@ -55,6 +55,7 @@ STACKS: Final[Mapping[str, Mapping[str, str]]] = {
         "DrainConcurrency": "3",
         "DrainTimeout": "600",
         "BurstAfter": "10",
+        "Scaling": "true",
         "DrainReserve": "5",
         "OtherQueues": "Reports,Exports",
         "QueueSchedules": "SyncOrder,sync_user",
