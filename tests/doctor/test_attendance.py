@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.duties.runner import DutyRunner
@@ -51,6 +52,26 @@ def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> 
     for name, finding in zip(("web-2:1", "web-3:1", "web-4:1", "web-5:1"), findings.values(), strict=True):
         assert name in finding.says
         assert finding.advice
+
+
+@pytest.mark.parametrize(
+    ("of_daemon", "of_function", "sentences"),
+    [
+        ("r2", "r1", ["daemons run release r2 of the code, and functions run r1"]),
+        ("r2", "r2", []),
+        (msgspec.UNSET, "r1", []),
+    ],
+)
+def test_two_releases_on_two_computes_are_told(
+    of_daemon: str | msgspec.UnsetType, of_function: str, sentences: list[str]
+) -> None:
+    """A daemon and functions share the queues; where one has no release nothing can be told."""
+    daemon = msgspec.structs.replace(running_process(), release=of_daemon)
+    function = msgspec.structs.replace(daemon, id="shop-drain:1", kind="lambda", release=of_function)
+    dead = msgspec.structs.replace(function, id="shop-drain:2", release="r0", is_gone=True)
+    findings = [*process_findings([daemon, function, dead], daemon.version)]
+
+    assert sentences == [finding.says for finding in findings if finding.check == "releases"]
 
 
 def test_a_process_that_is_gone_is_told_for_an_hour() -> None:

@@ -121,6 +121,20 @@ def process_findings(processes: Sequence[Process], version: str) -> Iterator[Fin
         versions = some(sorted({process.version for process in others}))
         sentence = f"{_names(others)} runs version {versions} of the library, and this is {version}"
         yield _found("versions", "warning", sentence, "Finish the deploy.")
+    yield from _of_two_computes(living)
+
+
+def _of_two_computes(living: Sequence[Process]) -> Iterator[Finding]:
+    """Daemons and functions that share queues, and run different releases of the user's code."""
+    with_release = [process for process in living if isinstance(process.release, str)]
+    daemons, functions = (
+        sorted({str(process.release) for process in with_release if process.kind == kind})
+        for kind in ("daemon", "lambda")
+    )
+    if daemons and functions and daemons != functions:
+        sentence = f"daemons run release {some(daemons)} of the code, and functions run {some(functions)}"
+        advice = "Deploy both, and name the code of both by LOWKIQ_RELEASE: each performs jobs that the other pushed."
+        yield _found("releases", "warning", sentence, advice)
 
 
 def _out_of_memory(dead: Sequence[Process]) -> Iterator[Finding]:
