@@ -11,13 +11,14 @@ from typing import Any, get_args
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.cli.stack.costs import ROWS, WAYS, Comparison, first
+from lowkiq_lambda.cli.stack.costs import ON_INSTANCES, ROWS, WAYS, Comparison, first
 from lowkiq_lambda.stack.costs.bills import (
     ALARMS,
     ALARMS_OF_A_QUEUE_FUNCTION,
     BUSY_LOG,
     BUSY_VISIT_LOG,
     FAILURE_LOG,
+    INSTANCES,
     LOOK,
     METRICS_LOG,
     REDIS,
@@ -28,6 +29,7 @@ from lowkiq_lambda.stack.costs.bills import (
     bus_bill,
     container_bill,
     dollars,
+    instances_bill,
     minute_bill,
     shards_bill,
     sqs_bill,
@@ -52,7 +54,7 @@ def amounts(bill: Bill) -> dict[str, float]:
 
 def every_bill() -> Iterator[Bill]:
     """Of each way, with each kind of Redis, and each way out of a VPC."""
-    kinds = product(WAYS.values(), get_args(Redis), get_args(WayOut))
+    kinds = product([*WAYS.values(), *ON_INSTANCES.values()], get_args(Redis), get_args(WayOut))
     return (way(Month(redis=redis, way_out=out, secrets=1, kms_keys=1)) for way, redis, out in kinds)
 
 
@@ -492,7 +494,7 @@ def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
             "[default: serverless]",
         )
     )
-    assert 7 == len(examples)
+    assert 8 == len(examples)
     assert [] == [one for one in examples if "frankfurt" not in one and "| ---" not in printed(capsys, *one.split())]
 
 
@@ -581,3 +583,16 @@ def test_the_docs_have_the_same_prices(page: str, name: str, phrase: str) -> Non
     text = " ".join((ROOT / page).read_text().split())
 
     assert phrase.format(f"{PRICES[name].dollars:.10f}".rstrip("0")) in text
+
+
+def test_managed_instances_are_compared_where_their_price_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    """One instance for 730 hours, a fee of 15 percent, requests, and no seconds; without a price there is no column."""
+    month = Month(jobs=0, dashboard_hours=0, redis="none", metrics="none", instance_hour=0.10)
+    bill = dollars(instances_bill(month), PRICES, free_tier=False)
+    text = printed(capsys, "--instance-hour", "0.10")
+
+    assert 73.0 * 1.15 == pytest.approx(bill[INSTANCES])
+    assert "Lambda, time" not in bill
+    assert bill["Lambda, requests"] > 0
+    assert "| EventBridge FIFO and Lambda | Lambda Managed Instances |" in text
+    assert "Managed Instances" not in printed(capsys)

@@ -13,12 +13,14 @@ from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
 from lowkiq_lambda.stack.costs.bills import (
+    INSTANCES,
     MEGABYTES,
     REDIS,
     Bill,
     bus_bill,
     container_bill,
     dollars,
+    instances_bill,
     minute_bill,
     shards_bill,
     sqs_bill,
@@ -61,6 +63,8 @@ EXAMPLES
   ([metrics] dollars = 0.33 and so on):
     lowkiq stack costs --price lambda_requests=0.23
     lowkiq stack costs --prices frankfurt.toml
+  On Lambda Managed Instances too, of a kind that costs $0.10 an hour:
+    lowkiq stack costs --job-seconds 0.05 --instance-hour 0.10
   Every price, with its source and date:
     lowkiq stack costs --list-prices
 """
@@ -74,6 +78,8 @@ WAYS: Final[Ways] = {
     "SQS FIFO and Lambda": sqs_bill,
     "EventBridge FIFO and Lambda": bus_bill,
 }
+ON_INSTANCES: Final[Ways] = {"Lambda Managed Instances": instances_bill}
+"""With a price of the instance, which differs by its kind and has no default."""
 ROWS: Final = (
     "Lambda, requests",
     "Lambda, time",
@@ -81,6 +87,7 @@ ROWS: Final = (
     "EventBridge: events",
     "SQS: send, receive, delete, poll",
     "Fargate",
+    INSTANCES,
     "Public IPv4 address",
     "API Gateway, for the dashboard",
     "Logs",
@@ -153,6 +160,14 @@ class CostOptions:
     redis: Annotated[
         Redis, Parameter(help="ElastiCache Serverless, its smallest node, or one that is paid for already.")
     ] = _USUAL.redis
+    instance_hour: Annotated[
+        float,
+        Parameter(
+            help="Dollars for an hour of an instance: adds Lambda Managed Instances, one of them all month. 0 leaves "
+            "them out; no price of one was read.",
+            converter=number(0, _MOST),
+        ),
+    ] = _USUAL.instance_hour
     free_tier: Annotated[bool, flag("Subtract the permanent free tier of an account.")] = False
     price: Annotated[
         tuple[str, ...],
@@ -219,15 +234,20 @@ class Comparison:
     prices: Prices
     free_tier: bool = False
 
+    @property
+    def ways(self) -> Ways:
+        """Those that have their prices."""
+        return {**WAYS, **(ON_INSTANCES if self.month.instance_hour else {})}
+
     def table(self) -> str:
         """A column for each way, a row for each thing to pay for, in dollars; every cell is rounded for itself."""
-        bills = [self._dollars(way, self.month) for way in WAYS.values()]
+        bills = [self._dollars(way, self.month) for way in self.ways.values()]
         totals = [sum(bill.values()) for bill in bills]
         redis = [bill.get(REDIS, 0.0) for bill in bills]
         rows = [row for row in ROWS if any(row in bill for bill in bills)]
         lines = [(row, *(_cell(bill.get(row)) for bill in bills)) for row in rows]
         return markdown(
-            (f"{amount(self.month.jobs, 'job')} a month, {amount(self.month.shards, 'shard')}", *WAYS),
+            (f"{amount(self.month.jobs, 'job')} a month, {amount(self.month.shards, 'shard')}", *self.ways),
             [
                 *lines,
                 ("**without Redis**", *(f"**{_cell(all_ - its)}**" for all_, its in zip(totals, redis, strict=True))),
@@ -238,7 +258,7 @@ class Comparison:
 
     def verdict(self) -> str:
         """Which is the cheapest, and from how much work, and how many shards with schedules, a container costs less."""
-        totals = {name: sum(self._dollars(way, self.month).values()) for name, way in WAYS.items()}
+        totals = {name: sum(self._dollars(way, self.month).values()) for name, way in self.ways.items()}
         cheapest = min(totals, key=totals.__getitem__)
         jobs = first(
             lambda number: self._container_is_cheaper(minute_bill, replace(self.month, jobs=number)), MOST_JOBS

@@ -13,6 +13,7 @@ from lowkiq_lambda.stack.costs.prices import Prices
 
 Bill: TypeAlias = dict[str, dict[str, float]]
 
+INSTANCES: Final = "Lambda Managed Instances"
 REDIS: Final = "Redis"
 """The row that those who have a Redis already need not pay."""
 
@@ -215,6 +216,15 @@ def container_bill(month: Month) -> Bill:
         **safety(month),
         **redis(month, polls * ECPU_OF_A_POLL + month.jobs * ECPU_OF_A_JOB),
     }
+
+
+def instances_bill(month: Month) -> Bill:
+    """The functions on Lambda Managed Instances, one of them all month: its hours with a fee, and no seconds.
+
+    How many instances Lambda begins is not estimated: it scales by the processor, and one is the least.
+    """
+    rest = {row: amounts for row, amounts in minute_bill(month).items() if row != "Lambda, time"}
+    return {**rest, INSTANCES: {"instance_dollars": month.instance_hour * HOURS}}
 
 
 def sqs_bill(month: Month) -> Bill:

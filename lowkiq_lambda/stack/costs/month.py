@@ -57,6 +57,8 @@ class Month:
     endpoints: int = 1
     """Interface endpoints, each in one zone, where they are the way out."""
     redis: Redis = "serverless"
+    instance_hour: float = 0.0
+    """Dollars for an hour of the instance that Lambda Managed Instances begin; 0: they are not compared."""
 
     @property
     def work(self) -> float:
