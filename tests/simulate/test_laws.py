@@ -75,7 +75,7 @@ def test_a_regular_queue_without_room_waits_longer_with_each_job() -> None:
     "spread", [0.8326, *(pytest.param(spread, marks=ANOTHER) for spread in (0.0, 0.5))], ids="spread {}".format
 )
 def test_a_single_slot_waits_as_pollaczek_and_khinchine_say(spread: float) -> None:
-    """M/G/1: the mean wait is ρ · took · (1 + cv²) / 2 (1 − ρ); with the last spread, cv = 1, as M/M/1 has it."""
+    """M/G/1: with the first spread calls vary by as much as they last, so the mean wait is that of M/M/1."""
     variation = squared_variation(spread)
     trace = Trace.of_rates([60.0] * 30, ids=400_000)
 
@@ -175,7 +175,8 @@ def test_a_limit_of_calls_keeps_the_others_waiting() -> None:
         simulate(BURST, Times(fixed=0.1), Choice(shards=10, threads=10, max_running=most)) for most in (0, 2)
     )
 
-    assert free.p95 < 0.2 < 1.0 < limited.p95
+    assert free.p95 < 0.2
+    assert limited.p95 > 1.0
     assert limited.calls * 0.1 / 2 <= limited.end
 
 
@@ -194,7 +195,7 @@ def test_what_is_pushed_in_an_outage_waits_for_its_end() -> None:
 
 
 def test_an_invocation_is_billed_for_what_it_does() -> None:
-    """With a schedule a minute, the seconds that are billed are those of the calls, and a little for each invocation."""
+    """With a schedule a minute that is the seconds of the calls, and a little for each invocation."""
     outcome = simulate(BURST, Times(fixed=0.02), Choice(compute="minute", shards=1))
 
     assert outcome.seconds < outcome.billed < outcome.seconds * 1.1 + 1.1 * outcome.invocations

@@ -55,7 +55,6 @@ EXAMPLES
   What an outage of twenty minutes leads to, as a chart:
     lowkiq simulate --rate 20/s --took 40ms --outage 10:00-10:20 --plot
 """
-_MOST_JOBS: Final = 20_000_000
 _DAY: Final = 86_400
 _OUTAGE: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
 
@@ -163,8 +162,6 @@ def simulate_queue(  # noqa: PLR0913 - the options
         load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
     )
     inputs = inputs_of(words, queue, app, base)
-    if inputs.trace.jobs > _MOST_JOBS:
-        raise ConfigError(f"These are {inputs.trace.jobs:,} jobs, of at most {_MOST_JOBS:,}: take a part of them.")
     base = msgspec.structs.replace(inputs.base, outages=_outages(attempt.outage, inputs))
     if attempt.try_:
         computes = [inputs.present] if inputs.present else ["minute", "fargate:0.25x1"]

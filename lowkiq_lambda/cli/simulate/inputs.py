@@ -18,12 +18,14 @@ from lowkiq_lambda.simulate.trace import BadTrace, Trace
 from lowkiq_lambda.views.lateness import HourDigest
 from lowkiq_lambda.views.queues import QueueHistory
 
+MOST_JOBS: Final = 20_000_000
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
 DAY: Final = 1_440
 """Minutes."""
 IDS: Final = 10_000
 _TOOK: Final = 0.05
+_DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _LIKE: Final = 1.25
 """Fills of calls that differ by less tell nothing of what each id takes."""
@@ -83,6 +85,7 @@ def _of_rates(load: Given, base: Choice) -> Inputs:
         rates[begin:end] = [per_second(rate)] * (end - begin)
     guesses = _guesses(load)
     ids = IDS if load.ids is None else load.ids
+    _refuse_too_many(sum(rates) * MINUTE)
 
     def draw(seed: int) -> Trace:
         return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed)
@@ -92,8 +95,14 @@ def _of_rates(load: Given, base: Choice) -> Inputs:
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
 
 
+def _refuse_too_many(jobs: float) -> None:
+    if jobs > MOST_JOBS:
+        raise ConfigError(f"These are {jobs:,.0f} jobs, of at most {MOST_JOBS:,}: take a part of them.")
+
+
 def _of_file(load: Given, path: Path, base: Choice) -> Inputs:
     trace = Trace.read_csv(path, ids=load.ids or IDS, skew=load.skew or 0.0, seed=load.seed)
+    _refuse_too_many(trace.jobs)
     guesses: list[str] = []
     if trace.seconds > 0 and len(trace.hashes) == (load.ids or IDS) and load.ids is None:
         guesses = _guesses(load)
@@ -135,6 +144,7 @@ def _of_queue(load: Given, queue: NamedQueue, base: Choice) -> Inputs:
     ids = IDS if load.ids is None else load.ids
     if not any(rates):
         raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
+    _refuse_too_many(sum(rates) * MINUTE)
 
     def draw(seed: int) -> Trace:
         return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed, starts_at=begin)
@@ -156,12 +166,12 @@ def _rates(history: QueueHistory, hours: Sequence[HourDigest]) -> tuple[list[flo
     """
     series = history.series
     first = next((place for place, ended in enumerate(series.ended) if ended), None)
-    if first is None:
-        return [], 0.0
-    begin = series.began_at + first * series.step
     ids = sum(hour.ids for hour in hours)
     each = sum(hour.payloads for hour in hours) / ids if ids else 1.0
     minutes = int(series.step // MINUTE)
+    if first is None:
+        return _rates_of_hours(hours[-_DAYS_OF_HOURS:], each)
+    begin = series.began_at + first * series.step
     counts = [ended / minutes for ended in series.ended[first:] for _ in range(minutes)]
     for hour in hours:
         start = int((hour.at - begin) // MINUTE)
@@ -174,6 +184,18 @@ def _rates(history: QueueHistory, hours: Sequence[HourDigest]) -> tuple[list[flo
             counts[first_of_point : first_of_point + minutes] = [rest] * minutes
             counts[place] = hour.busiest
     return [count * max(1.0, each) / MINUTE for count in counts], begin
+
+
+def _rates_of_hours(hours: Sequence[HourDigest], each: float) -> tuple[list[float], float]:
+    """The same of the hours alone, where no minutes are kept any more."""
+    if not hours:
+        return [], 0.0
+    rates = [0.0] * (60 * int((hours[-1].at - hours[0].at) // HOUR + 1))
+    for hour in hours:
+        start = int((hour.at - hours[0].at) // MINUTE)
+        rest = max(0.0, hour.ids - hour.busiest) / 59
+        rates[start : start + 60] = [count * max(1.0, each) / MINUTE for count in (hour.busiest, *[rest] * 59)]
+    return rates, hours[0].at
 
 
 def _measured(load: Given, history: QueueHistory, hours: Sequence[HourDigest], guesses: list[str]) -> Times:

@@ -1,0 +1,227 @@
+"""`lowkiq simulate`: its three inputs, the choices, the table, and the exit codes."""
+
+import json
+import shlex
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli.simulate.choices import tried
+from lowkiq_lambda.cli.simulate.plots import braille, svg
+from lowkiq_lambda.cli.simulate.tables import Findings, Row
+from lowkiq_lambda.operate.lateness.kept import write
+from lowkiq_lambda.simulate import Choice, Times, Trace, comparing, simulate
+from lowkiq_lambda.simulate.comparing import Comparison
+from lowkiq_lambda.stack.costs.bills import minute_bill
+from lowkiq_lambda.stack.costs.month import HOURS, Month
+from lowkiq_lambda.stack.costs.simulated import simulated_bill
+from lowkiq_lambda.store.shard.keys import queue_key
+from lowkiq_lambda.views.lateness import HourDigest
+from tests.cli.conftest import ShopOfCommands
+
+FEW: Final = "--rate 0.02/s --took 40ms --ids 100 --skew 0 --computing 0"
+"""A day of seventeen hundred jobs."""
+
+
+def printed(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
+    """What the command prints, with this exit code."""
+    assert code == main(["simulate", *shlex.split(words)])
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
+    """The one line of a command that cannot work."""
+    assert 2 == main(["simulate", *shlex.split(words)])
+    output = capsys.readouterr()
+    assert not output.out
+    return " ".join(output.err.split())
+
+
+def test_the_cheapest_choice_that_keeps_the_target_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A schedule a minute is cheaper and does not keep five seconds, and the text says why."""
+    text = printed(capsys, f"{FEW} --lag-p95 5s --try compute=minute,fargate:0.25x1")
+    minute, task = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("minute", "a task"))
+
+    assert task.endswith("10.86   <- cheapest that keeps 5 s")
+    assert "some ms" in task
+    assert "cheapest" not in minute
+    assert "A task of Fargate (0.25 vCPU), 5 shards keeps a lag p95 of 5 s, for $10.86 a month." in text
+    assert "which comes once a minute, whatever the shards." in text
+    assert "guessed" not in text
+    assert "~" not in text
+
+
+def test_no_choice_that_keeps_the_target_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then the least lag is named, and what it hangs on."""
+    text = printed(capsys, f"{FEW} --lag-p95 5s --try compute=minute,shards", code=1)
+
+    assert "No choice keeps a lag p95 of 5 s. The least is 5" in text
+    assert "a due id waits for the next schedule" in text
+
+
+def test_what_nobody_said_is_listed_first_as_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers that hang on it begin with a tilde."""
+    lines = printed(capsys, "--rate 0.02/s --try compute=minute").splitlines()
+
+    assert ["ids", "ids", "took", "computing"] == [line.split()[1].rstrip(":") for line in lines[:4]]
+    assert all(line.startswith("guessed  ") for line in lines[:4])
+    assert 3 == next(line for line in lines if line.startswith("minute, 5 shards")).count("~")
+
+
+def test_a_program_reads_a_line_for_each_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    """All choices are crossed, and the same seed gives the same bytes."""
+    words = f"{FEW} --lag-p95 90s --json --seed 5 --try shards=1,5 --try batch=1,10 --try compute=minute,daemon:2x3"
+    text = printed(capsys, words)
+    lines = [json.loads(line) for line in text.splitlines()]
+
+    assert text == printed(capsys, words)
+    assert 8 == len(lines)
+    assert {(shards, batch) for shards in (1, 5) for batch in (1, 10)} == {
+        (one["shards"], one["batch"]) for one in lines
+    }
+    assert {True} == {one["keeps"] for one in lines}
+    assert 1 == sum(one["cheapest"] for one in lines)
+    assert {None} == {one["dollars"] for one in lines if one["compute"] == "daemon"}
+    assert all(one["low"] <= one["p95"] <= one["high"] for one in lines)
+
+
+def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lag and depth in braille, the lag of each choice as SVG."""
+    path, picture = tmp_path / "jobs.csv", tmp_path / "lag.svg"
+    path.write_text("at,id\n" + "".join(f"{1_700_000_000 + number},{number % 7}\n" for number in range(300)))
+    words = f"--trace {path} --took 1s --computing 0 --try compute=minute,shards --plot --svg {picture}"
+    text = printed(capsys, words)
+
+    assert "300 jobs in" in text
+    assert any("\u2801" <= letter <= "\u28ff" for letter in text)
+    assert "payloads that wait, at most" in text
+    assert 2 == picture.read_text().count("<polyline")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("", "Give one of QUEUE, --rate and --trace"),
+        ("--rate 1/s --trace jobs.csv", "Give one of QUEUE, --rate and --trace"),
+        ("--rate often", "'often' is no rate: give such as 10/s"),
+        ("--rate 1/s --peak 5/s:soon", "--peak 5/s:soon is refused"),
+        ("--rate 1/s --took soon", "'soon' is no time of a handler"),
+        ("--rate 1/s --try colour=red", "--try colour=red is refused"),
+        ("--rate 1/s --try compute=abacus", "compute=abacus is refused: there are minute"),
+        ("--rate 1/s --try compute=daemon:0x3", "compute=daemon:0x3 is refused"),
+        ("--rate 1/s --try shards=many", "--try shards=many is refused: give whole numbers."),
+        ("--rate 1/s --try shards=0", "A choice is refused"),
+        ("--rate 1/s --try batch=100 --try concurrency=50", "A choice is refused: batch times concurrency is at most"),
+        ("--rate 1/s --try shards=1,2,3,4,5 --try batch=1,2,3,4,5", "These are 50 choices, of at most 24"),
+        ("--rate 1/s --limit speed=3", "--limit speed=3 is refused"),
+        ("--rate 1/s --outage 10:20-10:00", "it must end after its begin"),
+        ("--rate 1/s --outage noon", "--outage noon is refused: give such as 10:00-10:20."),
+        ("--rate 1/s --failures 100%", "give a share below 100 %"),
+        ("--rate 1/s --lag-p95 0s", "give a time above 0"),
+        ("--rate 1000/s", "These are 86,400,000 jobs, of at most 20,000,000"),
+        ("--trace nothing.csv", "nothing.csv: No such file"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, complaint: str
+) -> None:
+    """The exit code is 2, and nothing was simulated."""
+    monkeypatch.chdir(tmp_path)
+
+    assert complaint in refused(capsys, words)
+
+
+def keep_hours(shop: ShopOfCommands) -> None:
+    """Two hours of the queue are kept: calls of 20 ms and 2 ms an id, with one id and with ten; half of it computes."""
+    backend, now = shop.app.core.backend, time.time() // 3_600
+    for back, fill in ((2, 1), (1, 10)):
+        busy = 100 * (0.020 + 0.002 * fill)
+        sums = {"ids": 100 * fill, "payloads": 200 * fill, "calls": 100, "busy": busy, "computing": busy / 2}
+        rest = {"held": 9.0, "failed": 0, "dead": 0, "busiest": 60, "p50": 0.01, "p95": 0.02, "p99": 0.03}
+        digest = msgspec.msgpack.encode(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
+        key = queue_key(shop.queue, "hours", backend.prefix)
+        write(backend, [(key, ("HSET", key, int(now - back), digest))], 1.0)
+
+
+def test_a_queue_without_history_says_what_to_give(shop: ShopOfCommands) -> None:
+    """Nothing is guessed of a queue that did nothing."""
+    code, _, error = shop.run("simulate", shop.queue, "--took", "50ms")
+
+    assert 2 == code
+    assert "has done nothing in 72 hours: give --rate, or --trace." in error
+
+
+def test_a_queue_is_simulated_by_its_own_history(shop: ShopOfCommands) -> None:
+    """Its rates, how long its calls took, and the shards that it has, come first."""
+    shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
+    shop.app.drain()
+    keep_hours(shop)
+    code, text, error = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0")
+
+    assert 0 == code, error
+    assert text.startswith(f"{shop.queue}: ")
+    assert "calls of 20 ms + 2 ms an id" in text
+    assert "guessed" not in text
+    assert "3 shards" in text
+
+
+def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All choices run on parts of it, the best three on the whole, and p95 of a part is about that of the whole."""
+    monkeypatch.setattr(comparing, "THIN_FROM", 4_000)
+    trace = Trace.of_rates([0.05] * 1_440)
+    times, choice = Times(fixed=0.01), Choice(compute="minute")
+    (result,) = Comparison(trace, times, seconds=1e-9).run([choice], lambda _, outcome: outcome.p95) or [None]
+    assert result is None, "no run begins after the time is over"
+    choices = [msgspec.structs.replace(choice, shards=shards) for shards in (5, 4, 3, 2, 1)]
+    results = [*filter(None, Comparison(trace, times).run(choices, lambda one, _: one.shards))]
+    whole = [simulate(trace, times, one) for one in choices]
+
+    assert [False, False, True, True, True] == [result.is_whole for result in results]
+    assert [one.p95 for one in whole][2:] == [result.outcome.p95 for result in results][2:]
+    assert {trace.jobs} == {result.outcome.jobs for result in results}
+    assert whole[0].p95 == pytest.approx(results[0].outcome.p95, rel=0.1)
+    assert whole[0].seconds == pytest.approx(results[0].outcome.seconds, rel=0.1)
+
+
+def test_an_idle_month_costs_what_the_estimate_says() -> None:
+    """Requests, time and schedules of an idle trace are those of `lowkiq stack costs`, but for its cold starts."""
+    trace = Trace.of_rates([0.0] * 1_440)
+    choice = Choice(compute="minute")
+    bill, estimate = simulated_bill(choice, simulate(trace, Times(), choice), 86_400.0), minute_bill(Month(jobs=0))
+
+    assert estimate["EventBridge Scheduler"] == bill["EventBridge Scheduler"]
+    requests = bill["Lambda, requests"]["lambda_requests"]
+    assert HOURS * 60 == pytest.approx(requests, rel=0.01)
+    seconds = requests * 0.020 * 256 / 1_024
+    assert seconds == pytest.approx(bill["Lambda, time"]["lambda_gigabyte_seconds"], rel=0.2)
+
+
+def findings(target: float) -> Findings:
+    """Two choices that were simulated by hand."""
+    trace, times = Trace.of_rates([20.0] * 3), Times(fixed=0.04)
+    candidates = tried(["shards=1,5"], Choice(), ["fargate:0.25x1"])
+    results = Comparison(trace, times).run([one.choice for one in candidates], lambda _, outcome: outcome.p95)
+    rows = [Row(one, result, 10.86) for one, result in zip(candidates, results, strict=True)]
+    return Findings(rows, target, times, is_guessed=False)
+
+
+def test_a_narrow_terminal_has_three_lines_for_each_choice() -> None:
+    """No line is broken in the middle of a number."""
+    lines = [*findings(1.0).lines(60)]
+
+    assert max(map(len, lines)) < 70
+    assert 6 == len(lines)
+    assert "<- cheapest that keeps 1 s" in lines[0]
+
+
+def test_plots_of_nothing_are_empty() -> None:
+    """A trace that is over at once has no peak, and its chart no dots."""
+    outcome = simulate(Trace.of_rows([(0.0, "a", 1)]), Times(), Choice())
+
+    assert all(line.isprintable() for line in braille(outcome, 20))
+    assert svg([("<a & b>", outcome)]).count("&lt;a &amp; b&gt;") == 1
+    assert msgspec.structs.asdict(outcome)["jobs"] == 1
