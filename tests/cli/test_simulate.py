@@ -4,7 +4,7 @@ import json
 import shlex
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -140,8 +140,22 @@ def keep_hours(shop: ShopOfCommands) -> None:
     backend, now = shop.app.core.backend, time.time() // 3_600
     for back, fill in ((2, 1), (1, 10)):
         busy = 100 * (0.020 + 0.002 * fill)
-        sums = {"ids": 100 * fill, "payloads": 200 * fill, "calls": 100, "busy": busy, "computing": busy / 2}
-        rest = {"held": 9.0, "failed": 0, "dead": 0, "busiest": 60, "p50": 0.01, "p95": 0.02, "p99": 0.03}
+        sums: dict[str, Any] = {
+            "ids": 100 * fill,
+            "payloads": 200 * fill,
+            "calls": 100,
+            "busy": busy,
+            "computing": busy / 2,
+        }
+        rest: dict[str, Any] = {
+            "held": 9.0,
+            "failed": 0,
+            "dead": 0,
+            "busiest": 60,
+            "p50": 0.01,
+            "p95": 0.02,
+            "p99": 0.03,
+        }
         digest = msgspec.msgpack.encode(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
         key = queue_key(shop.queue, "hours", backend.prefix)
         write(backend, [(key, ("HSET", key, int(now - back), digest))], 1.0)

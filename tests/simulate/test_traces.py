@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from lowkiq_lambda.jobs.job import digest
 from lowkiq_lambda.simulate import BadTimes, BadTrace, Choice, Times, Trace, simulate
-from lowkiq_lambda.store.shard.layout import digest
 
 
 def file_of(folder: Path, text: str | bytes) -> Path:
