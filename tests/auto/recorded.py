@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from lowkiq_lambda import Auto
-from lowkiq_lambda.operate.auto.facts import Facts, load_of, rises_of
+from lowkiq_lambda.operate.auto.facts import AutoFacts, load_of, rises_of
 from lowkiq_lambda.operate.auto.memory import Memory
-from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Refusal, decide
+from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
 from lowkiq_lambda.operate.lateness.causes import failures, judge
 from lowkiq_lambda.operate.lateness.kept import KEPT
 from lowkiq_lambda.operate.lateness.minutes import Present
@@ -59,14 +59,14 @@ class Recorded:
         """That the queue has."""
         return self.layout.after
 
-    def minutes(self, count: int, like: MinuteOf = FULL) -> Proposal | Refusal | Fine:
+    def minutes(self, count: int, like: MinuteOf = FULL) -> Proposal | Unmoved | Fine:
         """So many of them; the last verdict."""
-        verdict: Proposal | Refusal | Fine = Fine()
+        verdict: Proposal | Unmoved | Fine = Fine()
         for _ in range(count):
             verdict = self.minute(like)
         return verdict
 
-    def minute(self, like: MinuteOf) -> Proposal | Refusal | Fine:
+    def minute(self, like: MinuteOf) -> Proposal | Unmoved | Fine:
         """One of them."""
         self.now += MINUTE
         if like.is_known:
@@ -123,7 +123,7 @@ class Recorded:
             )
         )
 
-    def _facts(self, like: MinuteOf) -> Facts:
+    def _facts(self, like: MinuteOf) -> AutoFacts:
         samples = [*self._samples]
         minutes = [minute_between(before, after, 1) for before, after in pairwise(samples)]
         if not like.is_known:
@@ -132,7 +132,7 @@ class Recorded:
         usable = [minute for minute in minutes if minute is not None]
         verdict = judge([*[None] * 8, *minutes][-8:], present)
         is_late = like.lag > self.bounds.lag
-        return Facts(
+        return AutoFacts(
             now=self.now,
             shards=self.shards,
             bounds=replace(self.bounds, unreplicated=True),

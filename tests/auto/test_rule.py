@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lowkiq_lambda import Auto, DeclarationError
-from lowkiq_lambda.operate.auto.facts import Facts
+from lowkiq_lambda.operate.auto.facts import AutoFacts
 from lowkiq_lambda.operate.auto.memory import Memory
-from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Refusal, decide
+from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
 from lowkiq_lambda.operate.lateness.causes import ROWS, judge
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
@@ -21,7 +21,7 @@ from tests.lateness.evidence import FULL as FULL_SHARD
 from tests.lateness.evidence import UNHELD, minute, present
 
 NOW: Final = 1_800_000_000.0
-NEEDS: Final = Facts(
+NEEDS: Final = AutoFacts(
     now=NOW,
     shards=5,
     bounds=Auto(unreplicated=True),
@@ -52,19 +52,19 @@ SIGNS: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
 """What a minute, and the present, are like with each cause, in the order of the rows."""
 
 
-def sized(facts: Facts, memory: Memory | None = None) -> Proposal | Refusal | Fine:
+def sized(facts: AutoFacts, memory: Memory | None = None) -> Proposal | Unmoved | Fine:
     """The verdict without a simulation."""
     return decide(facts, memory or Memory(epoch=0), lambda _to: None)
 
 
-def moved(facts: Facts, **fields: Any) -> Memory:
+def moved(facts: AutoFacts, **fields: Any) -> Memory:
     """The memory of a move that ended an hour ago, but for these fields."""
     at = facts.now - 3_600
     move = AutoMove(at=at, shards=5, to=10, lag_before=60.0, ended_at=at, lag_after=1.0)
     return Memory(epoch=1, moves=(replace(move, **fields),))
 
 
-def judged(*causes: str) -> Proposal | Refusal | Fine:
+def judged(*causes: str) -> Proposal | Unmoved | Fine:
     """The verdict on eight minutes with the signs of these causes, of which the first has its shards."""
     of_minute: dict[str, Any] = {}
     of_present: dict[str, Any] = {}
@@ -80,13 +80,13 @@ def judged(*causes: str) -> Proposal | Refusal | Fine:
 def test_only_a_want_of_shards_moves(cause: str) -> None:
     """Eight causes leave the queue as it is, and the ninth does not."""
     assert [*SIGNS] == ["somebody is at it", *ROWS]
-    assert (Proposal if cause == "shards" else Refusal) is type(judged(cause))
+    assert (Proposal if cause == "shards" else Unmoved) is type(judged(cause))
 
 
 @pytest.mark.parametrize(("first", "second"), [*combinations(SIGNS, 2)])
 def test_of_two_causes_the_first_counts(first: str, second: str) -> None:
     """Whatever else holds, a cause that more shards would make worse stands before one that they cure."""
-    assert Refusal is type(judged(first, second))
+    assert Unmoved is type(judged(first, second))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_refusal_has_a_reason(changes: dict[str, Any], reason: str) -> None:
     """Each veto is told in words."""
     verdict = sized(replace(NEEDS, **changes))
 
-    assert isinstance(verdict, Refusal)
+    assert isinstance(verdict, Unmoved)
     assert verdict.reason.startswith(reason)
 
 
@@ -128,7 +128,7 @@ def test_a_simulation_may_ask_for_more_or_refuse() -> None:
     assert 20 == verdict.to
 
     verdict = decide(NEEDS, Memory(), lambda _to: 55.0)
-    assert Refusal("by a simulation of the last hour 20 shards would not help: p95 55 s → 55 s") == verdict
+    assert Unmoved("by a simulation of the last hour 20 shards would not help: p95 55 s → 55 s") == verdict
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_bar_leaves_a_proposal(changes: dict[str, Any], memory: Memory, bar: s
 )
 def test_moves_are_few(memory: Memory, reason: str) -> None:
     """One in half an hour, four in a day, none after failures, and six hours of rest after one that went back."""
-    assert Refusal(reason) == sized(NEEDS, memory)
+    assert Unmoved(reason) == sized(NEEDS, memory)
 
 
 def hours(busiest: int, count: int = 24 * 7) -> tuple[HourDigest, ...]:

@@ -3,8 +3,8 @@
 import logging
 import os
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare.duty import AUTO
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.jobs.auto import Auto
-from lowkiq_lambda.operate.auto.kept import Change, read_kept, write_kept
+from lowkiq_lambda.operate.auto.kept import KeptChange, read_kept, write_kept
 from lowkiq_lambda.operate.auto.look import AutoLook, Decided
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Proposal
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
-    from lowkiq_lambda.operate.auto.schedules import ShardSchedules
     from lowkiq_lambda.reshard.resharding import Resharding
 
 logger = logging.getLogger(__name__)
 
 WHO: Final = "auto"
-"""Who acts, in the activity."""
+"""The actor, in the activity."""
 AN_HOUR: Final = 3_600.0
 """Seconds from one line about a queue to the next that says the same."""
 POSTPONED: Final = 600.0
@@ -46,13 +45,30 @@ REST: Final = 6 * 3_600.0
 """Seconds for which a queue rests after that."""
 
 
+class ShardSchedules(Protocol):
+    """The schedules of an app whose function is invoked for single shards."""
+
+    @property
+    def whose(self) -> Literal["none", "own", "foreign"]:
+        """Nobody needs them, this process may make them, or only somebody else may."""
+        ...
+
+    def before(self, queue_name: str, to: int) -> None:
+        """Make those that are missing for so many shards. Raises LowkiqError."""
+        ...
+
+    def after(self, queue_name: str, counts: Mapping[str, int]) -> None:
+        """Delete those that no queue needs with so many shards of each. Raises LowkiqError."""
+        ...
+
+
 class AutoDuty:
     """Once a minute: three round trips, three more for each such queue, and some ten for each that is late."""
 
     name: Final = AUTO
     every: Final = 60.0
 
-    def __init__(self, core: "Core", schedules: "ShardSchedules | None" = None) -> None:
+    def __init__(self, core: "Core", schedules: ShardSchedules | None = None) -> None:
         self._core = core
         self._schedules = schedules
 
@@ -68,7 +84,7 @@ class AutoDuty:
         read = queue_metrics(reader, [queue.shards for queue in queues])
         metrics = [*apart(reader, [queue.worker for queue in queues], read)]
         processes = Processes(backend, retry_for)
-        says = {}
+        lines = {}
         for queue, numbers in zip(queues, metrics, strict=True):
             if remaining() <= 0:
                 break
@@ -78,8 +94,8 @@ class AutoDuty:
             look = AutoLook(core, queue, numbers, processes, kept, schedules)
             decision = self._followed(queue, look.decided(), look.bounds, remaining)
             if decision.answer != "nothing":
-                says[name] = decision.says
-        return says
+                lines[name] = decision.says
+        return lines
 
     def _followed(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> AutoDecision:
         """Do what was decided, or say it; the decision."""
@@ -112,7 +128,7 @@ class AutoDuty:
         core = self._core
         declared = queue.auto
         bounds = None if declared is None or decision is None else (decision.at, declared)
-        change = Change(memory=memory, decision=decision, bounds=bounds)
+        change = KeptChange(memory=memory, decision=decision, bounds=bounds)
         write_kept(core.backend, queue.worker.queue_name, core.config.redis_retry_for, change)
 
     def _moved(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> Memory:
@@ -152,10 +168,10 @@ class AutoDuty:
             self._keep(queue, memory)
             turned = resharding.abort(lambda *_: None, remaining)
             memory = replace(memory, epoch=turned.epoch)
-            says = (
+            line = (
                 f"{last.shards} → {last.to} shards was turned round: for {POSTPONED / 60:.0f} min a batch held a shard"
             )
-            self._record("reshard", queue.worker.queue_name, says, last.shards)
+            self._record("reshard", queue.worker.queue_name, line, last.shards)
         self._go_on(queue, resharding, remaining)
         return memory
 
@@ -183,8 +199,8 @@ class AutoDuty:
     def _note(self, action: str, decision: AutoDecision, changed: int) -> None:
         self._record(action, decision.queue, decision.says, changed)
 
-    def _record(self, action: str, queue_name: str, says: str, changed: int) -> None:
-        logger.info("%s: %s", queue_name, says, extra={"queue": queue_name})
+    def _record(self, action: str, queue_name: str, line: str, changed: int) -> None:
+        logger.info("%s: %s", queue_name, line, extra={"queue": queue_name})
         host = f"{socket.gethostname()}:{os.getpid()}"
         record_action(
             self._core.backend,
@@ -193,7 +209,7 @@ class AutoDuty:
                 who=WHO,
                 action=action,
                 queue=queue_name,
-                target=says,
+                target=line,
                 changed=changed,
                 address=host,
             ),
@@ -204,6 +220,6 @@ def _key(decision: AutoDecision) -> str:
     return f"{decision.answer} {decision.to}"
 
 
-def auto_runner(core: "Core", clock: "Clock", schedules: "ShardSchedules | None" = None) -> DutyRunner:
+def auto_runner(core: "Core", clock: "Clock", schedules: ShardSchedules | None = None) -> DutyRunner:
     """The runner of the duty, which does not wait for other duties."""
     return DutyRunner(core, [AutoDuty(core, schedules)], clock, name=AUTO)

@@ -18,15 +18,15 @@ _HOUR: Final = 3_600.0
 _MINUTE: Final = 60.0
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A queue at `now` (Unix seconds), with `shards` that have `concurrency` slots each.
 
     `late`: whether it misses its target; then `cause`, `minutes`, `looked`, `evidence` and `clause` are those of its
     lateness, and `advice` what helps. `lag`: seconds, `rises`: by how many a second. `load`: slots that its work takes.
     `busy`: the share of the late shards' slots. `threads`: of all processes that drain. `ids`: that a move carries.
     `length`: that wait. `failing`: whether failures were a good part of any known minute, `dying`: whether ids died in
-    them. `hours`: of the last week. `mode`: what the app allows. `schedules`: who gives shards their schedules on AWS:
-    nobody has to, the duty may, or somebody else does. `is_replicated`: whether a replica has each step of a move.
+    them. `hours`: of the last week. `mode`: what the app allows. `schedules`: of shards, on AWS:
+    none are needed, the duty may make them, or somebody else has to. `is_replicated`: whether a replica has each step.
     """
 
     now: float
@@ -62,8 +62,8 @@ def load_of(minutes: Sequence[Minute], concurrency: int, due: int) -> float:
     `due`: ids that wait and may run.
     """
     busy = max((sum(shard.busy for shard in minute.shards) * concurrency for minute in minutes), default=0.0)
-    known = [minute for minute in minutes if minute.took is not None and minute.fill]
-    an_id = (known[-1].took or 0.0) / (known[-1].fill or 1.0) if known else 0.0
+    measured = [minute for minute in minutes if minute.took is not None and minute.fill]
+    an_id = (measured[-1].took or 0.0) / (measured[-1].fill or 1.0) if measured else 0.0
     return busy + due * an_id / WORK_OFF
 
 

@@ -35,18 +35,18 @@ def forecast_of(
     It tells nothing where no daemon drains: the pace of functions is that of their schedules, and not of shards.
     """
     daemons = [process for process in processes if process.kind == "daemon" and not (process.is_gone or process.quiet)]
-    known = [minute for minute in minutes if minute.took is not None and minute.fill]
+    measured = [minute for minute in minutes if minute.took is not None and minute.fill]
     rates: list[float] = []
 
     def p95(shards: int) -> float | None:
-        if not daemons or not known:
+        if not daemons or not measured:
             return None
         from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
 
         rates[:] = rates or _rates(_last_hour(backend, worker.queue_name, retry_for))
         if not any(rates):
             return None
-        last = known[-1]
+        last = measured[-1]
         times = Times(
             each_id=(last.took or 0.0) / (last.fill or 1.0), spread=SPREAD, computing=min(1.0, last.computing or 0.0)
         )

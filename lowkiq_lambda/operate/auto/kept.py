@@ -38,7 +38,7 @@ class _AppBounds(msgspec.Struct, frozen=True):
     bounds: Auto
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeptAuto(msgspec.Struct, frozen=True, kw_only=True):
     """The hash of a queue. `answered_at`: when somebody has answered to a proposal, or ended a hold, Unix seconds."""
 
     memory: Memory = Memory()
@@ -80,7 +80,7 @@ def key_of(backend: Backend, queue_name: str) -> str:
     return queue_key(queue_name, "auto", backend.prefix)
 
 
-def read_kept(backend: Backend, queue_name: str, retry_for: float) -> Kept:
+def read_kept(backend: Backend, queue_name: str, retry_for: float) -> KeptAuto:
     """All that is kept of the queue. Raises BackendError."""
     key = key_of(backend, queue_name)
     (answer,) = backend.retrying(
@@ -89,7 +89,7 @@ def read_kept(backend: Backend, queue_name: str, retry_for: float) -> Kept:
     flat = answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
     fields = {bytes(name).decode(errors="replace"): value for name, value in flat}
     bounds = [_decoded(value, _AppBounds, None) for name, value in sorted(fields.items()) if name.startswith(_BOUNDS)]
-    return Kept(
+    return KeptAuto(
         memory=_decoded(fields.get("memory"), Memory, Memory()),
         decision=_decoded(fields.get("decision"), AutoDecision, None),
         hold=_decoded(fields.get("hold"), Hold, None),
@@ -98,7 +98,7 @@ def read_kept(backend: Backend, queue_name: str, retry_for: float) -> Kept:
     )
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class KeptChange(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the hash that are written; of the `bounds` of an app, the moment too. `gone`: those that are deleted."""
 
     memory: Memory | None = None
@@ -120,7 +120,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             yield name, _AppBounds(at, own)
 
 
-def write_kept(backend: Backend, queue_name: str, retry_for: float, change: Change) -> None:
+def write_kept(backend: Backend, queue_name: str, retry_for: float, change: KeptChange) -> None:
     """Write these parts. Raises BackendError."""
     key = key_of(backend, queue_name)
     words = [word for name, part in change.parts for word in (name, _encode(part))]

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.jobs.auto import Auto
-from lowkiq_lambda.operate.auto.facts import Facts, load_of, rises_of
+from lowkiq_lambda.operate.auto.facts import AutoFacts, load_of, rises_of
 from lowkiq_lambda.operate.auto.forecast import forecast_of
-from lowkiq_lambda.operate.auto.kept import Kept
+from lowkiq_lambda.operate.auto.kept import KeptAuto
 from lowkiq_lambda.operate.auto.memory import Memory
-from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Refusal, decide
+from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
 from lowkiq_lambda.operate.auto.sizes import pause_of
 from lowkiq_lambda.operate.auto.words import line_of, refusal_of
 from lowkiq_lambda.operate.lateness.causes import failures
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.operate.lateness.minutes import Minute
 
 Schedules: TypeAlias = Literal["none", "own", "foreign"]
-"""Who gives the shards of queues their schedules on AWS: nobody has to, this process may, or somebody else does."""
+"""Of shards, on AWS: none are needed, this process may make them, or somebody else has to."""
 FORECAST_FOR: Final = 600.0
 """Seconds for which a simulation counts, so that a proposal that waits for a yes costs no processor each minute."""
 _HOUR: Final = 3_600
@@ -46,8 +46,8 @@ class Decided(NamedTuple):
     """A decision, the facts that it is by, and what is remembered with it."""
 
     decision: AutoDecision
-    verdict: Proposal | Refusal | Fine | None
-    facts: Facts
+    verdict: Proposal | Unmoved | Fine | None
+    facts: AutoFacts
     memory: Memory
 
 
@@ -60,7 +60,7 @@ class AutoLook:
         queue: "Queue",
         metrics: QueueMetrics,
         processes: Sequence[Process],
-        kept: Kept,
+        kept: KeptAuto,
         schedules: Schedules = "none",
     ) -> None:
         self._core, self._queue, self._metrics, self._kept = core, queue, metrics, kept
@@ -86,37 +86,37 @@ class AutoLook:
         layout = self._queue.shards.layout
         memory = self._kept.remembered.sees(layout, self.now).with_lag(self.now, self._lag).judged(self.now)
         if layout.is_moving:
-            facts = Facts(now=self.now, shards=layout.before, bounds=self.bounds)
+            facts = AutoFacts(now=self.now, shards=layout.before, bounds=self.bounds)
             done = layout.groups - len(layout.left)
-            says = f"moves from {layout.before} to {layout.after} shards, {done} of {layout.groups} groups have moved"
-            return Decided(self._decision("moving", says, facts), None, facts, memory)
+            line = f"moves from {layout.before} to {layout.after} shards, {done} of {layout.groups} groups have moved"
+            return Decided(self._decision("moving", line, facts), None, facts, memory)
         facts = self._facts(layout.before, memory)
         if facts.failing:
             memory = replace(memory, failed_at=self.now)
         if self._excludes and facts.is_late:
-            return self._told(facts, memory, Refusal("the apps that declare it exclude each other's bounds"), None)
+            return self._told(facts, memory, Unmoved("the apps that declare it exclude each other's bounds"), None)
         is_recent = 0 <= self.now - memory.forecast_at < FORECAST_FOR
         forecasts = dict(memory.forecasts) if is_recent else {}
-        known = len(forecasts)
+        before = len(forecasts)
         verdict = decide(facts, memory, self._forecast(forecasts))
         expected = None
         if isinstance(verdict, Proposal) and facts.shards in forecasts and verdict.to in forecasts:
             expected = (forecasts[facts.shards], forecasts[verdict.to])
-        if len(forecasts) > known:
-            at = memory.forecast_at if known else self.now
+        if len(forecasts) > before:
+            at = memory.forecast_at if before else self.now
             memory = replace(memory, forecasts=tuple(forecasts.items()), forecast_at=at)
         return self._told(facts, memory, verdict, expected)
 
     def _told(
         self,
-        facts: Facts,
+        facts: AutoFacts,
         memory: Memory,
-        verdict: Proposal | Refusal | Fine,
+        verdict: Proposal | Unmoved | Fine,
         expected: tuple[float, float] | None,
     ) -> Decided:
         if isinstance(verdict, Proposal):
             decision = self._decision("proposal", line_of(facts, verdict, expected), facts, verdict, expected)
-        elif isinstance(verdict, Refusal):
+        elif isinstance(verdict, Unmoved):
             decision = self._decision("refusal", refusal_of(facts, verdict), facts)
         else:
             wait = f"the oldest due id has waited {lasting(self._lag)}" if self._lag else "no id is due"
@@ -126,8 +126,8 @@ class AutoLook:
     def _decision(
         self,
         answer: Literal["nothing", "refusal", "proposal", "moving"],
-        says: str,
-        facts: Facts,
+        line: str,
+        facts: AutoFacts,
         proposal: Proposal | None = None,
         expected: tuple[float, float] | None = None,
     ) -> AutoDecision:
@@ -135,7 +135,7 @@ class AutoLook:
             queue=self.name,
             at=self.now,
             answer=answer,
-            says=says,
+            says=line,
             shards=facts.shards,
             to=proposal and proposal.to,
             cause=facts.cause,
@@ -148,9 +148,9 @@ class AutoLook:
             expected=expected,
         )
 
-    def _facts(self, shards: int, memory: Memory) -> Facts:
+    def _facts(self, shards: int, memory: Memory) -> AutoFacts:
         worker, metrics, config = self._queue.worker, self._metrics, self._core.config
-        common = Facts(
+        common = AutoFacts(
             now=self.now,
             shards=shards,
             bounds=self.bounds,
@@ -169,7 +169,7 @@ class AutoLook:
         hours = read_hours(self._core.backend, self.name, config.redis_retry_for)
         return replace(common, hours=tuple(hours), is_replicated=self._is_replicated(common))
 
-    def _late_facts(self, common: Facts, memory: Memory) -> Facts:
+    def _late_facts(self, common: AutoFacts, memory: Memory) -> AutoFacts:
         evidence = self._late.evidence()
         verdict, usable, present, samples = evidence
         words = self._late.words(evidence)
@@ -193,7 +193,7 @@ class AutoLook:
             is_replicated=not is_usable or self._is_replicated(common),
         )
 
-    def _is_replicated(self, facts: Facts) -> bool:
+    def _is_replicated(self, facts: AutoFacts) -> bool:
         """Whether a replica answers; asked only where a move may follow."""
         if facts.mode != "act" or facts.bounds.unreplicated:
             return True
@@ -207,12 +207,12 @@ class AutoLook:
         config, worker = self._core.config, self._queue.worker
         p95 = forecast_of(self._core.backend, worker, self._minutes, self._processes, config.redis_retry_for)
 
-        def told(shards: int) -> float | None:
+        def p95_of(shards: int) -> float | None:
             if shards not in forecasts and (waits := p95(shards)) is not None:
                 forecasts[shards] = waits
             return forecasts.get(shards)
 
-        return told
+        return p95_of
 
 
 def _busy(evidence: Evidence) -> float:

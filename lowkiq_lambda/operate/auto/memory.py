@@ -99,8 +99,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         if now - last.ended_at < AFTER:
             return self
         lag = self.lag_of(last.ended_at, last.ended_at + AFTER)
-        known = sum(last.ended_at < at <= last.ended_at + AFTER for at, _ in self.lags)
-        if lag is None or known < _FEWEST:
+        minutes = sum(last.ended_at < at <= last.ended_at + AFTER for at, _ in self.lags)
+        if lag is None or minutes < _FEWEST:
             return self
         is_useless = last.to > last.shards and lag > BETTER * last.lag_before
         return self._with_last(lag_after=lag, **({"useless_at": now} if is_useless else {}))

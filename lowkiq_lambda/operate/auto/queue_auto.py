@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.errors import DeclarationError, LowkiqError
 from lowkiq_lambda.jobs.auto import Auto
-from lowkiq_lambda.operate.auto.kept import Change, Hold, Kept, read_kept, write_kept
+from lowkiq_lambda.operate.auto.kept import Hold, KeptAuto, KeptChange, read_kept, write_kept
 from lowkiq_lambda.operate.auto.look import AutoLook, Decided
 from lowkiq_lambda.operate.auto.memory import DAY
 from lowkiq_lambda.operate.inspect.limited_lag import apart
@@ -47,7 +47,7 @@ class QueueAuto:
         return declared
 
     def state(self) -> AutoState:
-        """What housekeeping has decided last, holds, and the moves of the last day: one round trip."""
+        """The last decision of housekeeping, holds, and the moves of the last day: one round trip."""
         bounds, backend = self.bounds, self._core.backend
         queue = self._core.queues.current(self._worker)
         now = backend.now(queue.shards[0])
@@ -67,24 +67,24 @@ class QueueAuto:
         )
 
     def decide(self) -> AutoDecision:
-        """What would be decided now, by the minutes that housekeeping has kept; nothing is written."""
+        """Decide now, by the minutes that housekeeping has kept; nothing is written."""
         return self._decided()[1].decision
 
     def do(self, decision: AutoDecision, report: "Report") -> None:
         """Carry out a proposal, to its end. It counts as a move of the rule, and answers what speaks against one.
 
-        Raises LowkiqError if another move is under way, or it is no proposal.
+        Raises LowkiqError if another move is under way, or nothing is proposed.
         """
         if decision.to is None:
             raise LowkiqError(f"Nothing is proposed for {decision.queue}: it {decision.says}.")
         queue, decided, look = self._decided()
         memory = decided.memory.begins(look.now, queue.shards.layout.before, decision.to)
-        self._write(queue, Change(memory=memory, answered_at=look.now))
+        self._write(queue, KeptChange(memory=memory, answered_at=look.now))
         resharding = resharding_of(self._core, self._worker, unreplicated=look.bounds.unreplicated)
         try:
             resharding.begin(decision.to)
         except LowkiqError:
-            self._write(queue, Change(memory=memory.forgets_begin()))
+            self._write(queue, KeptChange(memory=memory.forgets_begin()))
             raise
         resharding.go_on(report)
         queue.doubt()
@@ -95,19 +95,19 @@ class QueueAuto:
             raise ValueError(f"seconds of a hold must be above 0, not {seconds!r}.")
         queue = self._core.queues.current(self._worker)
         until = self._core.backend.now(queue.shards[0]) + (FOR_EVER if seconds is None else seconds)
-        self._write(queue, Change(hold=Hold(until, by)))
+        self._write(queue, KeptChange(hold=Hold(until, by)))
         return until
 
     def release(self) -> None:
         """End a hold, and answer what keeps proposals from being carried out: a move that did not help, a rest."""
         queue = self._core.queues.current(self._worker)
         now = self._core.backend.now(queue.shards[0])
-        self._write(queue, Change(answered_at=now, gone=("hold",)))
+        self._write(queue, KeptChange(answered_at=now, gone=("hold",)))
 
-    def _write(self, queue: "Queue", change: Change) -> None:
+    def _write(self, queue: "Queue", change: KeptChange) -> None:
         write_kept(self._core.backend, queue.worker.queue_name, self._core.config.redis_retry_for, change)
 
-    def _kept(self, queue: "Queue") -> Kept:
+    def _kept(self, queue: "Queue") -> KeptAuto:
         return read_kept(self._core.backend, queue.worker.queue_name, self._core.config.redis_retry_for)
 
     def _decided(self) -> "tuple[Queue, Decided, AutoLook]":

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.operate.auto.facts import Facts, busiest_of_day, is_quietest
+from lowkiq_lambda.operate.auto.facts import AutoFacts, busiest_of_day, is_quietest
 from lowkiq_lambda.operate.auto.memory import BETTER, DAY, Memory
-from lowkiq_lambda.operate.auto.sizes import Forecast, Size, cost_of, size_of
+from lowkiq_lambda.operate.auto.sizes import Forecast, ShardsSize, cost_of, size_of
 from lowkiq_lambda.operate.lateness.causes import ENOUGH, LOOKED, UNKNOWN
 from lowkiq_lambda.operate.lateness.words import lasting
 
@@ -31,11 +31,11 @@ class Proposal(NamedTuple):
     """Another number of shards. `bars`: why it is not made without somebody's yes; none: it may be."""
 
     to: int
-    size: Size
+    size: ShardsSize
     bars: tuple[str, ...]
 
 
-class Refusal(NamedTuple):
+class Unmoved(NamedTuple):
     """The queue misses its target, and another number of shards is not the answer now, for this reason."""
 
     reason: str
@@ -45,23 +45,23 @@ class Fine(NamedTuple):
     """Nothing is to be done."""
 
 
-def decide(facts: Facts, memory: Memory, forecast: Forecast) -> Proposal | Refusal | Fine:
+def decide(facts: AutoFacts, memory: Memory, forecast: Forecast) -> Proposal | Unmoved | Fine:
     """What is to become of the queue's shards."""
     if not facts.is_late:
         return _back(facts, memory)
     if refusal := next(_refusals(facts, memory), ""):
-        return Refusal(refusal)
+        return Unmoved(refusal)
     size = size_of(facts, forecast)
     if isinstance(size, str):
-        return Refusal(size)
+        return Unmoved(size)
     now = forecast(facts.shards)
     if now is not None and size.p95 is not None and size.p95 > max(facts.bounds.lag, BETTER * now):
         waits = f"p95 {lasting(now)} → {lasting(size.p95)}"
-        return Refusal(f"by a simulation of the last hour {size.to} shards would not help: {waits}")
+        return Unmoved(f"by a simulation of the last hour {size.to} shards would not help: {waits}")
     return Proposal(size.to, size, tuple(_bars(facts, memory)))
 
 
-def _refusals(facts: Facts, memory: Memory) -> Iterator[str]:
+def _refusals(facts: AutoFacts, memory: Memory) -> Iterator[str]:
     """Why nothing is proposed, the first of them being told."""
     if facts.is_held:
         yield "somebody has stopped it here"
@@ -80,7 +80,7 @@ def _refusals(facts: Facts, memory: Memory) -> Iterator[str]:
         yield f"a move takes {lasting(cost)}, and in ten minutes the oldest id will have waited {lasting(foreseen)}"
 
 
-def _waits(facts: Facts, memory: Memory) -> Iterator[str]:
+def _waits(facts: AutoFacts, memory: Memory) -> Iterator[str]:
     """Why it has to wait after moves that were made before."""
     if memory.rests_until is not None and facts.now < memory.rests_until:
         yield f"its last move had to be turned round, so it rests for {lasting(memory.rests_until - facts.now)} more"
@@ -92,7 +92,7 @@ def _waits(facts: Facts, memory: Memory) -> Iterator[str]:
         yield f"it moved {A_DAY} times within a day"
 
 
-def _bars(facts: Facts, memory: Memory) -> Iterator[str]:
+def _bars(facts: AutoFacts, memory: Memory) -> Iterator[str]:
     """Why a proposal is not carried out by itself."""
     if facts.mode != "act":
         yield 'auto is "propose"'
@@ -108,7 +108,7 @@ def _bars(facts: Facts, memory: Memory) -> Iterator[str]:
         yield "no replica has the steps of a move (Auto(unreplicated=True) does without)"
 
 
-def _back(facts: Facts, memory: Memory) -> Proposal | Fine:
+def _back(facts: AutoFacts, memory: Memory) -> Proposal | Fine:
     """Half of the shards, where they suffice, in the quietest hour."""
     to = facts.shards // 2
     if facts.is_held or facts.shards % 2 or to < facts.bounds.least or facts.length >= FEW:
@@ -121,4 +121,4 @@ def _back(facts: Facts, memory: Memory) -> Proposal | Fine:
     if next(_waits(facts, memory), "") or any(move.to < move.shards for move in moves):
         return Fine()
     bars = [*_bars(facts, memory), *([] if facts.bounds.back else ["Auto(back=True) is not declared"])]
-    return Proposal(to, Size(to, None), tuple(bars))
+    return Proposal(to, ShardsSize(to, None), tuple(bars))

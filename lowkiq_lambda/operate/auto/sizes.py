@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from lowkiq_lambda.operate.auto.facts import Facts
+from lowkiq_lambda.operate.auto.facts import AutoFacts
 
 FULL_ENOUGH: Final = 0.6
 """Of all slots, busy at the load that was measured: the rest is for bursts."""
@@ -20,7 +20,7 @@ Forecast: TypeAlias = Callable[[int], float | None]
 """The 95th percentile of the waits with so many shards, in seconds; None: it cannot be told."""
 
 
-class Size(NamedTuple):
+class ShardsSize(NamedTuple):
     """A count of shards, and the waits that are expected of it; `short`: what kept it from being larger, or empty."""
 
     to: int
@@ -28,7 +28,7 @@ class Size(NamedTuple):
     short: str = ""
 
 
-def size_of(facts: Facts, forecast: Forecast) -> Size | str:
+def size_of(facts: AutoFacts, forecast: Forecast) -> ShardsSize | str:
     """The count that suffices, or the largest that is allowed; a sentence where none above the present one is."""
     most, why = _allowed(facts)
     if 2 * facts.shards > most:
@@ -40,11 +40,11 @@ def size_of(facts: Facts, forecast: Forecast) -> Size | str:
             continue
         p95 = forecast(to)
         if p95 is None or p95 <= facts.bounds.lag:
-            return Size(to, p95)
-    return Size(to, p95 if p95 is not None else forecast(to), why)
+            return ShardsSize(to, p95)
+    return ShardsSize(to, p95 if p95 is not None else forecast(to), why)
 
 
-def _allowed(facts: Facts) -> tuple[int, str]:
+def _allowed(facts: AutoFacts) -> tuple[int, str]:
     """The most shards of one move, and what says so."""
     bounds = {
         AT_ONCE * facts.shards: f"one move makes at most {AT_ONCE} times as many",

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from lowkiq_lambda.operate.auto.facts import Facts
-from lowkiq_lambda.operate.auto.rule import Proposal, Refusal
+from lowkiq_lambda.operate.auto.facts import AutoFacts
+from lowkiq_lambda.operate.auto.rule import Proposal, Unmoved
 from lowkiq_lambda.operate.auto.sizes import pause_of
 from lowkiq_lambda.operate.lateness.causes import LOOKED
 from lowkiq_lambda.operate.lateness.words import lasting
@@ -12,7 +12,7 @@ from lowkiq_lambda.views.auto import AutoDecision
 HOT: Final = "one id has most of its jobs (id in lowkiq auto)"
 
 
-def line_of(facts: Facts, proposal: Proposal, expected: tuple[float, float] | None) -> str:
+def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] | None) -> str:
     """The line of a move: from how many shards to how many, why, what is expected, and what it costs."""
     pause = f"pause some {lasting(pause_of(facts.ids, facts.shards))}"
     if proposal.to < facts.shards:
@@ -23,7 +23,7 @@ def line_of(facts: Facts, proposal: Proposal, expected: tuple[float, float] | No
     return f"{facts.shards} → {proposal.to} shards: {why}{hope}, {pause}{short}"
 
 
-def refusal_of(facts: Facts, refusal: Refusal) -> str:
+def refusal_of(facts: AutoFacts, refusal: Unmoved) -> str:
     """The line of a queue that lags and stays as it is."""
     reason = HOT if facts.cause == "hot ids" else refusal.reason
     return f"lags {lasting(facts.lag)} and stays at {facts.shards}: {reason}"

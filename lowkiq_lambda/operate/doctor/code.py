@@ -123,11 +123,11 @@ def _of_auto(core: Core, name: str, bounds: "Auto", backend: Backend) -> Iterato
     if not others:
         return
     narrowest = kept.bounds_with(bounds, now)
-    says = f"another app declares it with other bounds than {bounds.least} to {bounds.most} shards"
+    clause = f"another app declares it with other bounds than {bounds.least} to {bounds.most} shards"
     holds = "they exclude each other, so that nothing moves"
     if narrowest is not None:
         holds = f"the narrower hold, {narrowest.least} to {narrowest.most}, lag up to {narrowest.lag:g} s"
-    yield _found("shards", "warning", f"{says}: {holds}", "Declare the same Auto in both.", name)
+    yield _found("shards", "warning", f"{clause}: {holds}", "Declare the same Auto in both.", name)
 
 
 def _returns_a_list(worker: type[Worker[Any]]) -> bool:

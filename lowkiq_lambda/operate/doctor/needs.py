@@ -8,7 +8,17 @@ from lowkiq_lambda.store.shard.nodes import FAR
 
 ORDER: Final = (
     *("role", "cluster", "version", "eviction", "memory", "persistence", "replicas", "durability"),
-    *("damage", "declarations", "least version", "verify", "due work", "duties", "schedules", "drain schedules"),
+    *(
+        "damage",
+        "declarations",
+        "least version",
+        "shards",
+        "verify",
+        "due work",
+        "duties",
+        "schedules",
+        "drain schedules",
+    ),
     *(
         "late",
         "hung",
@@ -103,6 +113,7 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
     "moves": _go_on_with_move,
     "damage": _of_queue("See the shards", "shards"),
     **dict.fromkeys(
-        ("declarations", "least version", "verify", "payload types", "results"), _of_queue("Open the queue", "queue")
+        ("declarations", "least version", "shards", "verify", "payload types", "results"),
+        _of_queue("Open the queue", "queue"),
     ),
 }

@@ -92,7 +92,7 @@ class QueueLook:
         return self._told(self.evidence(samples))
 
     def evidence(self, samples: Sequence[Sample] | None = None) -> Evidence:
-        """What a late queue is judged by, by its samples (None: those that are kept), and the verdict."""
+        """The minutes and facts that a late queue is judged by, and the verdict. `samples`: None: as kept."""
         backend, retry_for = self._reader.backend, self._reader.retry_for
         late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
         with Together() as side:
