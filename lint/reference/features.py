@@ -28,6 +28,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "run time": r"max_run_time|max_run_items|RunLimits|LimitedContext",
     "jobs with a cursor": r"cursor|iteration\w*|checkpoint\w*|JobProgress",
     "several batches at once": r"concurrency|ConcurrentVisit|SlotPool|LoopSlots|ThreadSlots|side_by_side",
+    "advice on costs": r"advise|Advice|QueueLoad|MonthLoad|WayToRun|ways_of|ServiceBill",
     "numbers that holders find": r"[Tt]uning|Tuned|Auto|CallsTuner|IdsTuner|tuned|is_tuned|read_tuned",
     "coroutine handlers": r"coroutine\w*|event_loop|EventLoop|use_loop|adrain|LoopSlots",
     "typed payloads": r"payload_type|plain_payload|plain_jobs|declared_type|typed|convert",

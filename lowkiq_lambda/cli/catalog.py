@@ -133,6 +133,7 @@ COMMANDS: Final = {
         "processes": Listed(
             "processes:command", "List the processes that drain and their work; quiet one, or stop it."
         ),
+        "advise": Listed("advise:command", "Compare what the app costs this month with other ways to run it."),
         "doctor": Listed("doctor:command", "Check the server, the queues and the processes, and print what to do."),
     },
     "This machine": {

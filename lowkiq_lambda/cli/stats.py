@@ -16,7 +16,6 @@ from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import AppOption, command_app, flag
 from lowkiq_lambda.cli.queues import OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.inspect.tuned import is_tuned, read_tuned
 from lowkiq_lambda.operate.presentation.formatting import duration, exact, rate, short, utc
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.operate.presentation.trouble import Trouble, troubles_of
@@ -182,6 +181,8 @@ def _by_trouble(
 
 def _tuned(app: "Lowkiq", queues: Sequence[QueueOverview]) -> dict[str, str]:
     """By queue what holders have found, of those whose workers leave it to them."""
+    from lowkiq_lambda.operate.inspect.tuned import is_tuned, read_tuned
+
     names = {queue.name for queue in queues if not queue.mismatch}
     workers = [worker for worker in app.core.queues.workers if worker.queue_name in names and is_tuned(worker)]
     return {worker.queue_name: str(read_tuned(app.operate(worker).reader, worker)) for worker in workers}

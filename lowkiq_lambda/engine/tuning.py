@@ -278,7 +278,7 @@ class IdsTuner:
     def _next(self) -> int:
         fit = Fit.of(self._calls)
         if fit is None:
-            # Calls of one size tell nothing of another: once, another is tried.
+            # The line through calls of one size is not known: once, another size is tried.
             other = self.ids * 2 if self.ids <= self.least else self.ids // 2
             return self.ids if self._has_fit else self._within(other)
         self._has_fit = True

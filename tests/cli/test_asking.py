@@ -47,7 +47,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
 ASK_ELSEWHERE: Final = {"replay", "reset", "stack rollback", "stack schedules", "undo", "edit", "evict", "tasks"}
 """As these: tests of their own have their kept runs, a change, an embedded server, an AWS, a holder and a task."""
 LOOK: Final = {
-    *("doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
+    *("advise", "doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
     *("dashboard", "redis", "completion", "schedules", "stack"),
     *("ls", "errors", "tenants", "activity", "schedules list", "schedules next", "schedules load", "schedules diff"),
     *("schedules dump", "stack costs", "alerts", "open", "simulate", "scale"),

@@ -1,0 +1,1 @@
+"""Tests of the advice which way to run an app."""

@@ -1,0 +1,127 @@
+"""`lowkiq advise`: lines, JSON, exit codes, a bill beside it; and how much room 35 days of hours take."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from lowkiq_lambda.operate.lateness.kept import HOURS, OpenHour, write, writing
+from lowkiq_lambda.operate.lateness.samples import Sample
+from lowkiq_lambda.stack.advice.loads import HOUR
+from lowkiq_lambda.store.shard.keys import queue_key
+from tests.advice.months import hours_before
+from tests.cli.conftest import ShopOfCommands
+
+SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
+Lived: TypeAlias = Callable[[int, int], str]
+
+
+@pytest.fixture
+def lived(shop: ShopOfCommands) -> Lived:
+    """Gives the queue so many hours behind it, with so many ids each; the key that they are in."""
+    backend, retry_for = shop.app.core.backend, shop.app.config.redis_retry_for
+
+    def live(count: int, ids: int) -> str:
+        now = backend.clock.time() // HOUR * HOUR
+        opened = OpenHour(int(now // HOUR), SAMPLE, SAMPLE)
+        commands = [
+            command
+            for over in hours_before(now, count, ids)
+            for command in writing(backend.prefix, shop.queue, SAMPLE, opened, over)
+        ]
+        write(backend, commands, retry_for)
+        return queue_key(shop.queue, "hours", backend.prefix)
+
+    return live
+
+
+def test_hours_of_35_days_take_the_room_that_the_page_says(shop: ShopOfCommands, lived: Lived) -> None:
+    """Some 113 KB a queue, of a busy one."""
+    client = shop.app.core.backend.client
+    key = lived(HOURS, 123_456)
+
+    size = client.memory_usage(key, samples=0) or 0
+    # With the hour that goes on, which takes the place of the oldest.
+    assert HOURS == client.hlen(key)
+    assert 90_000 <= size <= 130_000
+
+
+def test_a_small_app_is_told_that_a_change_is_not_worth_it(shop: ShopOfCommands, lived: Lived) -> None:
+    """What is not known stands first, and the exit code is 0."""
+    lived(200, 720)
+    shop.worker.push("1")
+    code, out, _ = shop.run("advise", "--now", "shards")
+
+    assert 0 == code
+    lines = out.splitlines()
+    assert lines[0].startswith("not known: ")
+    assert any(line.startswith("the smallest Fargate task") and "$10.86" in line for line in lines)
+    assert "not worth your time" in out
+    assert "this month so far $" in out
+    assert "less from 1.2 on" in out
+
+
+def test_a_large_saving_is_an_exit_code(shop: ShopOfCommands, lived: Lived) -> None:
+    """Of a fifth and five dollars; a program has the numbers."""
+    lived(200, 720_000)
+    shop.worker.push("1")
+    code, out, _ = shop.run("advise", "--now", "minute", "--json")
+    answer = json.loads(out)
+
+    assert 1 == code
+    assert answer["is_due"]
+    assert answer["changes"][0]["saves"] > max(5.0, answer["month"] / 5)
+    assert ["minute", "shards", "task", "daemon"] == [way["kind"] for way in answer["ways"]]
+
+
+def test_history_stands_in_for_hours_that_nobody_kept(shop: ShopOfCommands) -> None:
+    """Marked as that."""
+    shop.worker.push("1")
+    shop.app.drain()
+    code, out, _ = shop.run("advise")
+
+    assert 0 == code
+    assert "not known: the present way is taken from the processes" in out
+    assert "~ times of handlers" in out
+
+
+def test_a_bill_stands_beside_the_estimate(shop: ShopOfCommands, lived: Lived, tmp_path: Path) -> None:
+    """By service, with the error."""
+    lived(200, 720)
+    shop.worker.push("1")
+    bill = tmp_path / "costs.csv"
+    bill.write_text("Service,Lambda($),EC2($)\n2026-10-01,0.01,3\n")
+    _, out, _ = shop.run("advise", "--now", "minute", "--bill", str(bill))
+
+    (line,) = (line for line in out.splitlines() if line.startswith("bill: Lambda"))
+    assert "$0.01, estimated $" in line
+    assert line.endswith("%)")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--bill", "none.csv"], "cannot be read"),
+        (["--prices", "none.toml"], "cannot be read"),
+        (["--now", "cloud"], "Invalid value"),
+        (["--memory", "1"], "whole number from 128"),
+    ],
+)
+def test_what_cannot_work_is_refused(shop: ShopOfCommands, words: list[str], complaint: str) -> None:
+    """In a line, with exit code 2."""
+    code, out, error = shop.run("advise", *words)
+
+    assert (2, "") == (code, out)
+    assert complaint in " ".join(error.split())
+
+
+def test_a_bad_bill_is_refused_with_its_line(shop: ShopOfCommands, tmp_path: Path) -> None:
+    """Before Redis is asked for anything."""
+    bill = tmp_path / "costs.csv"
+    bill.write_text("Service,Lambda($)\n2026-10-01,much\n")
+    answer: tuple[Any, ...] = shop.run("advise", "--bill", str(bill))
+
+    assert 2 == answer[0]
+    assert "line 2: 'much' is not a number" in answer[2].replace("\n", " ")
