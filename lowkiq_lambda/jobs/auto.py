@@ -22,8 +22,12 @@ LONGEST_LAG: Final = 86_400.0
 """Seconds. A shorter target would be missed by the pause of any move."""
 
 
+class Usual(int):
+    """A bound that nobody has given: each field has its own, and that of shards is told until then."""
+
+
 class Auto(msgspec.Struct, frozen=True):
-    """A number from `least` to `most`, each the field's usual bound if it is 0, so that `lag` is kept.
+    """A number from `least` to `most`, so that `lag` is kept; a bound that is not given is the field's own.
 
     `lag`: seconds that the oldest due id may wait. Of shards: `back`: whether fewer may be made too, and not only
     proposed; `unreplicated`: whether they may be made on a server without a replica that has each step.
@@ -37,8 +41,8 @@ class Auto(msgspec.Struct, frozen=True):
         lowkiq_lambda.base.errors.DeclarationError: least of an Auto must be at most its most, 40, not 50.
     """
 
-    least: int = 0
-    most: int = 0
+    least: int = Usual(SHARDS[0])
+    most: int = Usual(SHARDS[1])
     lag: float = 5.0
     back: bool = False
     unreplicated: bool = False
@@ -47,9 +51,9 @@ class Auto(msgspec.Struct, frozen=True):
         """Raises DeclarationError for what cannot be."""
         for field in ("least", "most"):
             value: object = getattr(self, field)
-            if not is_number(value) or not isinstance(value, int) or not 0 <= value <= MOST:
+            if not is_number(value) or not isinstance(value, int) or not 1 <= value <= MOST:
                 raise DeclarationError(f"{field} of an Auto must be a whole number from 1 to {MOST:,}, not {value!r}.")
-        if self.most and self.least > self.most:
+        if self.least > self.most and not isinstance(self.least, Usual):
             raise DeclarationError(f"least of an Auto must be at most its most, {self.most:,}, not {self.least:,}.")
         lag: object = self.lag
         if not is_number(lag) or not SHORTEST_LAG <= self.lag <= LONGEST_LAG:
@@ -67,9 +71,13 @@ class Auto(msgspec.Struct, frozen=True):
         auto = cls() if declared == AUTO else declared
         if not isinstance(auto, cls):
             raise DeclarationError(f'{where} must be a whole number, "auto" or an Auto, not {declared!r}.')
-        least, most = usual
-        least = auto.least or (min(least, auto.most) if auto.most else least)
-        return msgspec.structs.replace(auto, least=least, most=auto.most or max(most, least))
+        least, most = (
+            of_field if isinstance(value, Usual) else value
+            for value, of_field in zip((auto.least, auto.most), usual, strict=True)
+        )
+        if isinstance(auto.least, Usual):
+            least = min(least, most)
+        return msgspec.structs.replace(auto, least=least, most=max(least, most))
 
     def within(self, other: "Auto") -> "Auto | None":
         """The bounds that keep both, as two apps may declare one queue; None where there are none."""

@@ -114,7 +114,7 @@ class QueueLook:
         present = Present(
             limit=self._limit,
             waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
-            concurrency=self._concurrency,
+            concurrency=self.concurrency,
             shards=len(self._live),
             at_it=at_it(self.now, self._metrics, self._layout, around),
             suspects=sum(details.result[shard.number].suspects for shard in late),
@@ -156,13 +156,13 @@ class QueueLook:
         )
 
     @cached_property
-    def _concurrency(self) -> int:
-        """Calls of a shard at once, at present."""
+    def concurrency(self) -> int:
+        """Calls of a shard at once, at present, at most. Raises BackendError."""
         return calls_now(self._reader, self._worker)
 
     def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
         pairs = pairwise(samples)
-        minutes = [minute_between(before, after, self._concurrency) for before, after in pairs]
+        minutes = [minute_between(before, after, self.concurrency) for before, after in pairs]
         if samples and self.now - samples[-1].at > LONGEST:
             # Nobody has kept the minutes since.
             minutes += [None] * LOOKED
