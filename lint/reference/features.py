@@ -36,7 +36,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "schedules": r"ScheduleEntry|Timetable|TIMETABLE|schedules|fires_schedules",
     "duties": r"Duty|DutyRunner|DutyClaims?|duties",
     "shards that are counted": r"Auto|AutoLook|AutoDecision|auto_of|count_of|Proposal|AutoState",
-    "simulation": r"simulate\w*|Choice|Trace|Outcome|Comparison|Candidate|Inputs",
+    "simulation": r"simulate\w*|Choice|Trace|Outcome|ChoiceComparison|TriedChoice",
     "moves between shard counts": r"resharding|Resharding|is_moving|layout|MOVING|carry\w*|receiving|moved\w*",
     "buffered pushes": r"when_unavailable|[Rr]edelivery|Reliable\w*|buffer\w*|Buffer\w*",
     "waking of idle shards": r"[Ww]aker|wake\w*|start_drains|continu\w+|fan_out",

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import (
     All,
-    Choice,
     DryRun,
     Id,
     JobChange,
+    JobChoice,
     Json,
     Rate,
     Start,
@@ -179,7 +179,7 @@ def _change(  # noqa: PLR0913 - a change in words, and its options
         return timed(runner, action, pace) if pace else action
 
     rate = pace.get("rate") if pace else None
-    choice = Choice(
+    choice = JobChoice(
         logged(search, named_queue.app.config.mask), pace_words(rate), reason=options.act.reason, json=options.json
     )
     if options.dry_run:

@@ -71,7 +71,7 @@ class JobChange(NamedTuple):
     told: str
 
 
-class Choice(NamedTuple):
+class JobChoice(NamedTuple):
     """The circumstances of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
 
     `json`: it is told to a program.
@@ -119,7 +119,7 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     action: "BulkAction",
     *,
     yes: bool,
-    choice: Choice = Choice(),  # noqa: B008 - it cannot be changed
+    choice: JobChoice = JobChoice(),  # noqa: B008 - it cannot be changed
     once_agreed: "Callable[[BulkAction], BulkAction]" = lambda action: action,
 ) -> int:
     """Ask, act and tell; the exit code. `once_agreed` is told of the action when somebody has said yes."""
@@ -148,7 +148,7 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     return _carry_out(queue, words, action, choice._replace(reason=reason), yes=yes)
 
 
-def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: Choice) -> int:
+def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: JobChoice) -> int:
     """Tell what the change would touch, and change nothing; the exit code."""
     from lowkiq_lambda.operate.acts.bulk_actions import count, first_ids
 
@@ -202,7 +202,7 @@ def _listed(ids: Sequence[str], number: int) -> str:
     return f"{', '.join(map(visible, ids[:NAMED]))}{', ...' if number > NAMED else ''}"
 
 
-def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: Choice, *, yes: bool) -> int:
+def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: JobChoice, *, yes: bool) -> int:
     from lowkiq_lambda.operate.acts.bulk_actions import steps
 
     last = action

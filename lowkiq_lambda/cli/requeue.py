@@ -12,10 +12,10 @@ from lowkiq_lambda.cli.changing import (
     NAMED,
     All,
     ChangeView,
-    Choice,
     DryRun,
     Id,
     JobChange,
+    JobChoice,
     Rate,
     Start,
     change,
@@ -107,7 +107,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
-    choice = Choice(logged(words, named_queue.app.config.mask), pace_words(rate), reason=act.reason, json=json)
+    choice = JobChoice(logged(words, named_queue.app.config.mask), pace_words(rate), reason=act.reason, json=json)
     return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 

@@ -40,7 +40,7 @@ Job: TypeAlias = tuple[int, Times, Choice, int, bool]
 """Number of a run, times, choice, seed, whether it is on the whole trace."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a choice brings.
 
     `low` and `high` bound p95: over seeds that differ by more than a tenth, and over handlers that take 3 % more or
@@ -58,7 +58,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
 
 
-class Comparison(NamedTuple):
+class ChoiceComparison(NamedTuple):
     """A trace, and how long calls take."""
 
     trace: Trace
@@ -72,7 +72,7 @@ class Comparison(NamedTuple):
         rank: Callable[[Choice, Outcome], object],
         draw: Draw | None = None,
         through: Callable[[int], object] = lambda _: None,
-    ) -> list[Result | None]:
+    ) -> list[ChoiceResult | None]:
         """A result for each choice, or None where the time was over before. `rank`: the least is run whole.
 
         `draw`: another trace for another seed, of one that was drawn. `through`: told how many runs are done.
@@ -133,8 +133,8 @@ class Comparison(NamedTuple):
                         bounds.setdefault(place, []).append(outcome.p95)
         return bounds
 
-    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], is_whole: bool) -> Result:  # noqa: FBT001 - internal
-        return Result(
+    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], is_whole: bool) -> ChoiceResult:  # noqa: FBT001 - internal
+        return ChoiceResult(
             choice=choice,
             outcome=outcome,
             peak=peak_of(self.trace, choice, outcome),

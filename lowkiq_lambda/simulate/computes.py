@@ -4,8 +4,8 @@ import math
 from typing import Final
 
 from lowkiq_lambda.simulate.side_by_side import SideBySide
-from lowkiq_lambda.simulate.state import NOTHING, Holder, Shard, State
-from lowkiq_lambda.simulate.visits import Visits
+from lowkiq_lambda.simulate.state import NOTHING, QueueState, SimulatedHolder, SimulatedShard
+from lowkiq_lambda.simulate.visits import OneByOne
 
 FROZEN_AFTER: Final = 300.0
 """Seconds for which an environment of a function stays warm without an invocation, at least."""
@@ -17,17 +17,17 @@ LEFT_FOR: Final = 86_400.0
 """Seconds behind the trace in which schedules still start drains: what is not done by then is never done."""
 
 
-class Daemon:
+class AlwaysOn:
     """Threads that take the shard that has waited longest, whenever one of them is free."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: QueueState) -> None:
         self._state = state
         choice = state.choice
-        kind = Visits if choice.concurrency == 1 else SideBySide
-        self.visits: Visits | SideBySide = kind(state, self.leave)
+        kind = OneByOne if choice.concurrency == 1 else SideBySide
+        self.visits: OneByOne | SideBySide = kind(state, self.leave)
         self._most_visits = choice.max_running if choice.max_running and choice.concurrency == 1 else math.inf
         self._held = 0
-        self._pool = Holder(0.0, math.inf, choice.threads, is_alone=False)
+        self._pool = SimulatedHolder(0.0, math.inf, choice.threads, is_alone=False)
         self._delay = choice.start
 
     def open(self) -> None:
@@ -38,7 +38,7 @@ class Daemon:
     def _resume(self, at: float, _: object) -> None:
         self.serve(at)
 
-    def pushed(self, at: float, _shard: Shard) -> None:
+    def pushed(self, at: float, _shard: SimulatedShard) -> None:
         """A shard that nobody holds has due work."""
         if self._pool.free:
             self.serve(at + self._delay)
@@ -47,7 +47,7 @@ class Daemon:
         """Free threads take the shards that have waited longest."""
         self._fill(at, self._pool)
 
-    def _fill(self, at: float, holder: Holder) -> None:
+    def _fill(self, at: float, holder: SimulatedHolder) -> None:
         state = self._state
         ready, head = state.ready, state.head
         if state.choice.outages and state.away_until(at):
@@ -55,7 +55,7 @@ class Daemon:
         while holder.free and ready and self._held < self._most_visits:
             self.take(at, ready.pop() if len(ready) == 1 else min(ready, key=head), holder)
 
-    def take(self, at: float, shard: Shard, holder: Holder) -> None:
+    def take(self, at: float, shard: SimulatedShard, holder: SimulatedHolder) -> None:
         """The holder visits the shard."""
         state = self._state
         state.ready.discard(shard)
@@ -69,13 +69,13 @@ class Daemon:
             shard.waits_since = NOTHING
         self.visits.begin(at, shard)
 
-    def leave(self, at: float, shard: Shard) -> None:
+    def leave(self, at: float, shard: SimulatedShard) -> None:
         """A visit has ended."""
         holder = self._free(at, shard)
         if holder is not None:
             self._fill(at, holder)
 
-    def _free(self, at: float, shard: Shard) -> Holder | None:
+    def _free(self, at: float, shard: SimulatedShard) -> SimulatedHolder | None:
         holder, shard.holder = shard.holder, None
         shard.held += at - shard.began_at
         self._held -= 1
@@ -88,16 +88,16 @@ class Daemon:
         return holder
 
 
-class Functions(Daemon):
+class Functions(AlwaysOn):
     """Invocations: a tick a minute, or a schedule for each shard, and what else starts them."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: QueueState) -> None:
         super().__init__(state)
         self._pool.free = 0
         self._warm: list[float] = []
         """When each environment that is idle was used last."""
-        self._listening: list[Holder] = []
-        self._woken_until: dict[Shard, float] = {}
+        self._listening: list[SimulatedHolder] = []
+        self._woken_until: dict[SimulatedShard, float] = {}
         self._kind = state.choice.compute
         self._closes_at = state.trace.seconds + LEFT_FOR
 
@@ -115,7 +115,7 @@ class Functions(Daemon):
         has_more = bool(state.ready or state.carried) or any(shard.holder is not None for shard in state.shards)
         return at < state.trace.seconds or (has_more and at < self._closes_at)
 
-    def _invoke(self, at: float, free: int, *, is_alone: bool) -> tuple[float, Holder]:
+    def _invoke(self, at: float, free: int, *, is_alone: bool) -> tuple[float, SimulatedHolder]:
         """An invocation begins; when it looks for work, and it."""
         state = self._state
         state.invocations += 1
@@ -125,9 +125,9 @@ class Functions(Daemon):
         cold = 0.0 if warm else state.choice.cold_start
         if warm:
             warm.pop()
-        return at + cold + LOOK, Holder(at, at + cold + state.choice.timeout, free, is_alone=is_alone)
+        return at + cold + LOOK, SimulatedHolder(at, at + cold + state.choice.timeout, free, is_alone=is_alone)
 
-    def _end(self, at: float, holder: Holder) -> None:
+    def _end(self, at: float, holder: SimulatedHolder) -> None:
         """The invocation is over."""
         self._state.billed += max(at - holder.began_at, LOOK)
         self._warm.append(at)
@@ -139,7 +139,7 @@ class Functions(Daemon):
         if self._goes_on(at):
             state.plan(at + choice.period, self._tick, None)
 
-    def _look(self, at: float, holder: Holder) -> None:
+    def _look(self, at: float, holder: SimulatedHolder) -> None:
         self._fill(at, holder)
         if self._kind == "linger":
             self._listening.append(holder)
@@ -150,23 +150,23 @@ class Functions(Daemon):
         if not holder.visits and self._kind != "linger":
             self._end(at, holder)
 
-    def _stop_listening(self, at: float, holder: Holder) -> None:
+    def _stop_listening(self, at: float, holder: SimulatedHolder) -> None:
         self._listening.remove(holder)
         if not holder.visits:
             self._end(at, holder)
 
-    def _own_tick(self, at: float, shard: Shard) -> None:
+    def _own_tick(self, at: float, shard: SimulatedShard) -> None:
         self._start(at, shard)
         state = self._state
         if at < state.trace.seconds or ((shard.line or state.carried) and at < self._closes_at):
             state.plan(at + state.choice.period, self._own_tick, shard)
 
-    def _start(self, at: float, shard: Shard, delay: float = 0.0) -> None:
+    def _start(self, at: float, shard: SimulatedShard, delay: float = 0.0) -> None:
         """An invocation for this shard alone."""
         begins, holder = self._invoke(at, 1, is_alone=True)
         self._state.plan(begins + delay, self._visit, (shard, holder))
 
-    def _visit(self, at: float, what: tuple[Shard, Holder]) -> None:
+    def _visit(self, at: float, what: tuple[SimulatedShard, SimulatedHolder]) -> None:
         shard, holder = what
         is_away = self._state.away_until(at) or self._held >= self._most_visits
         if shard.holder is None and shard.line and not is_away:
@@ -174,7 +174,7 @@ class Functions(Daemon):
         else:
             self._end(at, holder)
 
-    def pushed(self, at: float, shard: Shard) -> None:
+    def pushed(self, at: float, shard: SimulatedShard) -> None:
         """A shard that nobody holds has due work: it is woken, or an invocation hears of it."""
         if self._kind == "wake" and self._woken_until.get(shard, 0.0) <= at:
             self._woken_until[shard] = at + WOKEN_FOR
@@ -188,7 +188,7 @@ class Functions(Daemon):
             if at < holder.ends_at:
                 self._fill(at, holder)
 
-    def leave(self, at: float, shard: Shard) -> None:
+    def leave(self, at: float, shard: SimulatedShard) -> None:
         """A visit has ended: the invocation takes another shard, or is over."""
         self._woken_until.pop(shard, None)
         holder = self._free(at, shard)

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Final
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
-from lowkiq_lambda.simulate.state import Shard, State
+from lowkiq_lambda.simulate.state import QueueState, SimulatedShard
 from lowkiq_lambda.simulate.visits import TURN, Leave, is_over
 
 FIRST_LOOK: Final = 0.1
@@ -21,7 +21,7 @@ LONGEST_TURN: Final = 5.0
 """A turn lasts as long as so many calls, but no longer than so many seconds."""
 
 
-class Standing:
+class SideStanding:
     """How a visit stands."""
 
     __slots__ = (
@@ -52,42 +52,42 @@ class Standing:
 class SideBySide:
     """Up to `concurrency` calls at once in a shard."""
 
-    def __init__(self, state: State, leave: Leave) -> None:
+    def __init__(self, state: QueueState, leave: Leave) -> None:
         self._state = state
         self._leave = leave
-        self._starved: set[Shard] = set()
+        self._starved: set[SimulatedShard] = set()
         """Shards whose next call waits for the limit of the queue."""
 
-    def begin(self, at: float, shard: Shard) -> None:
+    def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
         shard.began_at = at
-        shard.side = Standing()
+        shard.side = SideStanding()
         self._state.plan(at + self._state.choice.round_trip, self._first, (shard, shard.side))
 
-    def _first(self, at: float, what: tuple[Shard, Standing]) -> None:
+    def _first(self, at: float, what: tuple[SimulatedShard, SideStanding]) -> None:
         shard, standing = what
         self._claim(at, shard, standing)
         self._go_on(at, shard, standing)
 
-    def ring(self, at: float, shard: Shard) -> None:
+    def ring(self, at: float, shard: SimulatedShard) -> None:
         """An id was pushed to the held shard: with a slot free, the visit looks for it."""
-        standing: Standing | None = shard.side
+        standing: SideStanding | None = shard.side
         if standing is not None and standing.running < self._state.choice.concurrency:
             standing.look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
             self._plan(max(at + self._state.choice.start, standing.look_at), shard, standing)
 
-    def _plan(self, at: float, shard: Shard, standing: Standing) -> None:
+    def _plan(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         if at < standing.planned_at:
             standing.planned_at = at
             self._state.plan(at, self._look_up, (shard, standing))
 
-    def _look_up(self, at: float, what: tuple[Shard, Standing]) -> None:
+    def _look_up(self, at: float, what: tuple[SimulatedShard, SideStanding]) -> None:
         shard, standing = what
         if shard.side is standing and standing.planned_at <= at:
             standing.planned_at = math.inf
             self._go_on(at, shard, standing)
 
-    def _go_on(self, at: float, shard: Shard, standing: Standing) -> None:
+    def _go_on(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         """Begin what may begin, settle and claim what is due for it, and plan the next look; or end."""
         choice = self._state.choice
         now = at
@@ -112,7 +112,7 @@ class SideBySide:
         if until < math.inf:
             self._plan(until, shard, standing)
 
-    def _low(self, shard: Shard) -> int:
+    def _low(self, shard: SimulatedShard) -> int:
         """With fewer calls waiting than that, more is claimed, so that they begin while the server is asked."""
         choice = self._state.choice
         if not shard.mean:
@@ -120,7 +120,7 @@ class SideBySide:
         spare = int(choice.concurrency * choice.settle_interval / shard.mean)
         return min(math.ceil(2 * choice.round_trip * choice.concurrency / shard.mean), spare // 2)
 
-    def _start(self, at: float, shard: Shard, standing: Standing) -> None:
+    def _start(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         state, left, holder = self._state, standing.left, shard.holder
         choice = state.choice
         while left and standing.running < choice.concurrency and holder is not None:
@@ -137,7 +137,7 @@ class SideBySide:
             seconds = state.took(shard, holder, len(part), payloads)
             state.plan(begins + seconds, self._end_call, (shard, standing, part, failed))
 
-    def _end_call(self, at: float, what: tuple[Shard, Standing, list[int], list[tuple[int, int]]]) -> None:
+    def _end_call(self, at: float, what: tuple[SimulatedShard, SideStanding, list[int], list[tuple[int, int]]]) -> None:
         shard, standing, part, failed = what
         state = self._state
         standing.running -= 1
@@ -157,7 +157,7 @@ class SideBySide:
                 if other.side is not None and other is not shard:
                     self._go_on(at, other, other.side)
 
-    def _settle(self, at: float, shard: Shard, standing: Standing) -> float:
+    def _settle(self, at: float, shard: SimulatedShard, standing: SideStanding) -> float:
         """Write what has ended, and claim what there is room for; when that is done."""
         state = self._state
         state.free(standing.ended, at)
@@ -167,7 +167,7 @@ class SideBySide:
         self._claim(at, shard, standing)
         return at + state.choice.round_trip
 
-    def _claim(self, at: float, shard: Shard, standing: Standing) -> None:
+    def _claim(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         state = self._state
         choice, mean, line = state.choice, shard.mean, shard.line
         least = max(TURN, min(LONGEST_TURN, TURN_CALLS * mean))

@@ -24,7 +24,7 @@ SMOOTHING: Final = 0.1
 Act: TypeAlias = Callable[[float, Any], None]
 
 
-class Holder:
+class SimulatedHolder:
     """What drains: the daemon, or an invocation."""
 
     __slots__ = ("began_at", "ended_at", "ends_at", "free", "is_alone", "open", "visits")
@@ -42,14 +42,14 @@ class Holder:
         """Calls that run."""
 
 
-class Shard:
+class SimulatedShard:
     """A shard, its line of due ids, and its visit."""
 
     __slots__ = ("began_at", "busy", "held", "holder", "holderless", "line", "mean", "payloads", "side", "waits_since")
 
     def __init__(self) -> None:
         self.line: deque[int] = deque()
-        self.holder: Holder | None = None
+        self.holder: SimulatedHolder | None = None
         self.began_at = 0.0
         """When the visit began."""
         self.mean = 0.0
@@ -62,14 +62,14 @@ class Shard:
         self.payloads = 0
 
 
-class State:
+class QueueState:
     """All that a simulation changes."""
 
     def __init__(self, trace: Trace, times: Times, choice: Choice, seed: int) -> None:
         self.choice, self.times = choice, times
         self.trace = trace
         self.rng = Random(seed)  # noqa: S311 - a simulation needs no cryptography
-        self.shards = [Shard() for _ in range(choice.shards)]
+        self.shards = [SimulatedShard() for _ in range(choice.shards)]
         of_shards = choice.shards
         self.shard_of = [self.shards[number % of_shards] for number in trace.hashes]
         self.first = array("d", [NOTHING]) * len(trace.hashes)
@@ -78,7 +78,7 @@ class State:
         self.carried: dict[int, int] = {}
         """Payloads of ids that failed, which wait for another run; how long they waited until the first is noted."""
         self.flying = bytearray(len(trace.hashes))
-        self.ready: set[Shard] = set()
+        self.ready: set[SimulatedShard] = set()
         """Shards with due work that nobody holds."""
         self.events: list[tuple[float, int, Act, Any]] = []
         self.number = count(1)
@@ -140,7 +140,7 @@ class State:
         self.flying[number] = 1
         return carried + room
 
-    def took(self, shard: Shard, holder: Holder, ids: int, payloads: int) -> float:
+    def took(self, shard: SimulatedShard, holder: SimulatedHolder, ids: int, payloads: int) -> float:
         """A call with so many is drawn, and noted; its seconds."""
         times, choice = self.times, self.choice
         seconds = times.fixed + times.each_id * ids + times.each_payload * payloads
@@ -192,13 +192,13 @@ class State:
                 if shard.holder is None:
                     self.note_ready(shard, at)
 
-    def note_ready(self, shard: Shard, at: float) -> None:
+    def note_ready(self, shard: SimulatedShard, at: float) -> None:
         """It has due work, and nobody holds it."""
         self.ready.add(shard)
         if shard.waits_since < 0:
             shard.waits_since = at
 
-    def head(self, shard: Shard) -> float:
+    def head(self, shard: SimulatedShard) -> float:
         """Since when its first id waits: a shard that has waited longest is visited first."""
         return self.first[shard.line[0]]
 

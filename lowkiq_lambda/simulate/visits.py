@@ -5,31 +5,31 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
-from lowkiq_lambda.simulate.state import Shard, State
+from lowkiq_lambda.simulate.state import QueueState, SimulatedShard
 
 TURN: Final = 0.25
 """Seconds after which a visit ends if another shard waits."""
-Leave: TypeAlias = Callable[[float, Shard], None]
+Leave: TypeAlias = Callable[[float, SimulatedShard], None]
 
 
-class Visits:
+class OneByOne:
     """One call at a time in a shard: an event for each claim, not for each call."""
 
-    def __init__(self, state: State, leave: Leave) -> None:
+    def __init__(self, state: QueueState, leave: Leave) -> None:
         self._state = state
         self._leave = leave
 
-    def begin(self, at: float, shard: Shard) -> None:
+    def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
         shard.began_at = at
         if shard.holder is not None:
             shard.holder.open += 1
         self._window(at + self._state.choice.round_trip / 2, shard)
 
-    def ring(self, at: float, shard: Shard) -> None:
+    def ring(self, at: float, shard: SimulatedShard) -> None:
         """An id was pushed to the held shard: the next claim finds it."""
 
-    def _window(self, at: float, shard: Shard) -> None:
+    def _window(self, at: float, shard: SimulatedShard) -> None:
         state, line, holder = self._state, shard.line, shard.holder
         choice = state.choice
         if holder is None or state.away_until(at):
@@ -56,7 +56,7 @@ class Visits:
             at += took(shard, holder, len(part), payloads)
         state.plan(at + half, self._settle, (shard, claimed, failed))
 
-    def _settle(self, at: float, what: tuple[Shard, list[int], list[tuple[int, int]]]) -> None:
+    def _settle(self, at: float, what: tuple[SimulatedShard, list[int], list[tuple[int, int]]]) -> None:
         shard, claimed, failed = what
         state, holder = self._state, shard.holder
         if failed:
@@ -69,13 +69,13 @@ class Visits:
         else:
             self._window(at, shard)
 
-    def _end(self, at: float, shard: Shard) -> None:
+    def _end(self, at: float, shard: SimulatedShard) -> None:
         if shard.holder is not None:
             shard.holder.open -= 1
         self._leave(at, shard)
 
 
-def is_over(state: State, shard: Shard, at: float, least: float = TURN) -> bool:
+def is_over(state: QueueState, shard: SimulatedShard, at: float, least: float = TURN) -> bool:
     """Whether the visit claims nothing more: the holder's time is over, or another shard waits for its turn."""
     holder = shard.holder
     if holder is None:

@@ -12,10 +12,10 @@ import pytest
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.simulate.choices import tried
 from lowkiq_lambda.cli.simulate.plots import braille, svg
-from lowkiq_lambda.cli.simulate.tables import Findings, Row
+from lowkiq_lambda.cli.simulate.tables import ChoiceRow, Findings
 from lowkiq_lambda.operate.lateness.kept import write
 from lowkiq_lambda.simulate import Choice, Times, Trace, comparing, simulate
-from lowkiq_lambda.simulate.comparing import Comparison
+from lowkiq_lambda.simulate.comparing import ChoiceComparison
 from lowkiq_lambda.stack.costs.bills import minute_bill
 from lowkiq_lambda.stack.costs.month import HOURS, Month
 from lowkiq_lambda.stack.costs.simulated import simulated_bill
@@ -190,10 +190,10 @@ def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(comparing, "THIN_FROM", 4_000)
     trace = Trace.of_rates([0.05] * 1_440)
     times, choice = Times(fixed=0.01), Choice(compute="minute")
-    (result,) = Comparison(trace, times, seconds=1e-9).run([choice], lambda _, outcome: outcome.p95) or [None]
+    (result,) = ChoiceComparison(trace, times, seconds=1e-9).run([choice], lambda _, outcome: outcome.p95) or [None]
     assert result is None, "no run begins after the time is over"
     choices = [msgspec.structs.replace(choice, shards=shards) for shards in (5, 4, 3, 2, 1)]
-    results = [*filter(None, Comparison(trace, times).run(choices, lambda one, _: one.shards))]
+    results = [*filter(None, ChoiceComparison(trace, times).run(choices, lambda one, _: one.shards))]
     whole = [simulate(trace, times, one) for one in choices]
 
     assert [False, False, True, True, True] == [result.is_whole for result in results]
@@ -220,8 +220,8 @@ def findings(target: float) -> Findings:
     """Two choices that were simulated by hand."""
     trace, times = Trace.of_rates([20.0] * 3), Times(fixed=0.04)
     candidates = tried(["shards=1,5"], Choice(), ["fargate:0.25x1"])
-    results = Comparison(trace, times).run([one.choice for one in candidates], lambda _, outcome: outcome.p95)
-    rows = [Row(one, result, 10.86) for one, result in zip(candidates, results, strict=True)]
+    results = ChoiceComparison(trace, times).run([one.choice for one in candidates], lambda _, outcome: outcome.p95)
+    rows = [ChoiceRow(one, result, 10.86) for one, result in zip(candidates, results, strict=True)]
     return Findings(rows, target, times, is_guessed=False)
 
 

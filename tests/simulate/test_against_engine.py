@@ -52,7 +52,7 @@ RUNS: Final = {
 }
 
 
-class Measured:
+class MeasuredCalls:
     """A handler that sleeps, and notes how long its payloads had waited, and how long its calls took."""
 
     def __init__(self, times: Times) -> None:
@@ -108,7 +108,7 @@ def push_all(worker: type[Worker], trace: Trace, begins_at: float) -> Trace:
     return Trace.of_rows(rows)
 
 
-def as_measured(handler: Measured, times: Times) -> Times:
+def as_measured(handler: MeasuredCalls, times: Times) -> Times:
     """The times that the handler really took: sleeps are longer than they are asked to be, on a busy machine more."""
     factors = [seconds / times.of(1, payloads) for payloads, seconds in handler.took]
     return times.scaled(fmean(factors)) if pstdev(factors) < 2 else times
@@ -116,7 +116,7 @@ def as_measured(handler: Measured, times: Times) -> Times:
 
 def p95s_of(run: RealRun, server_url: str, queue_name: str) -> tuple[float, float]:
     """p95 of a run of the engine, and of the simulation of the same pushes with the times that calls took."""
-    choice, handler = run.choice, Measured(run.times)
+    choice, handler = run.choice, MeasuredCalls(run.times)
     fields = {"shards_count": choice.shards, "batch_size": choice.batch, "concurrency": choice.concurrency}
     with closing_app(Lowkiq(Config(redis_url=server_url, threads_per_node=choice.threads))) as app:
         worker = declare(app, queue_name, handler, **fields)

@@ -28,7 +28,7 @@ _THREADS: Final = 5
 _MOST_SHARDS: Final = 1_000
 
 
-class Candidate(NamedTuple):
+class TriedChoice(NamedTuple):
     """A choice, what it is called, and whether AWS has a price for it."""
 
     name: str
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
     is_priced: bool
 
 
-def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[Candidate]:
+def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[TriedChoice]:
     """All that `--try NAME=A,B` names, each with each. `computes`: those where none is named. Raises ConfigError."""
     values: dict[str, list[str]] = {"compute": [*computes]}
     for word in words:
@@ -50,7 +50,7 @@ def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[C
     return [_candidate(dict(zip(values, each, strict=True)), base) for each in product(*values.values())]
 
 
-def usual(base: Choice, present: str | None, times: Times, target: float | None) -> list[Candidate]:
+def usual(base: Choice, present: str | None, times: Times, target: float | None) -> list[TriedChoice]:
     """The present choice first, then twice the shards, calls side by side, larger batches, each with each compute."""
     variants: list[Mapping[str, str]] = [{}, {"shards": str(min(2 * base.shards, _MOST_SHARDS))}]
     if times.computing < _WAITS_BELOW and base.concurrency == 1 and base.batch <= _MOST_SHARDS // 10:
@@ -73,7 +73,7 @@ def _better_batch(times: Times, target: float | None) -> int:
     return int(max(1, min(times.fixed / (0.1 * each), longest / each, 100)))
 
 
-def _candidate(values: Mapping[str, str], base: Choice) -> Candidate:
+def _candidate(values: Mapping[str, str], base: Choice) -> TriedChoice:
     changes: dict[str, Any] = {name: _whole(name, text) for name, text in values.items() if name != "compute"}
     name, compute, is_priced = _compute_of(values["compute"], changes.get("threads"))
     try:
@@ -81,7 +81,7 @@ def _candidate(values: Mapping[str, str], base: Choice) -> Candidate:
         choice = msgspec.convert({**msgspec.structs.asdict(base), **compute, **changes}, Choice)
     except msgspec.ValidationError as error:
         raise ConfigError(f"A choice is refused: {_reason(error)}.") from error
-    return Candidate(", ".join([name, *_details(choice, changes)]), choice, is_priced)
+    return TriedChoice(", ".join([name, *_details(choice, changes)]), choice, is_priced)
 
 
 def _reason(error: Exception) -> str:

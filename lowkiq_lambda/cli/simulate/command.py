@@ -19,7 +19,7 @@ from lowkiq_lambda.cli.queues import OneQueue
 from lowkiq_lambda.operate.presentation.moments import seconds_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.cli.simulate.choices import Candidate
+    from lowkiq_lambda.cli.simulate.choices import TriedChoice
     from lowkiq_lambda.cli.simulate.inputs import Inputs
     from lowkiq_lambda.cli.simulate.tables import Findings
     from lowkiq_lambda.simulate.choice import Choice
@@ -154,11 +154,11 @@ def simulate_queue(  # noqa: PLR0913 - the options
 ) -> int:
     """Simulate; the exit code."""
     from lowkiq_lambda.cli.simulate.choices import limited, tried, usual
-    from lowkiq_lambda.cli.simulate.inputs import Given, inputs_of
+    from lowkiq_lambda.cli.simulate.inputs import LoadWords, inputs_of
     from lowkiq_lambda.simulate.choice import Choice
 
     base = msgspec.structs.replace(limited(attempt.limit, Choice(threads=5)), failures=attempt.failures)
-    words = Given(
+    words = LoadWords(
         load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
     )
     inputs = inputs_of(words, queue, app, base)
@@ -194,9 +194,9 @@ def _outages(text: str | None, inputs: "Inputs") -> tuple[tuple[float, float], .
     return tuple((begin, end) for begin, end in spans if end > 0 and begin < inputs.trace.seconds)
 
 
-def _findings(inputs: "Inputs", candidates: "Sequence[Candidate]", attempt: TryOptions) -> "Findings":
-    from lowkiq_lambda.cli.simulate.tables import Findings, Row
-    from lowkiq_lambda.simulate.comparing import Comparison
+def _findings(inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: TryOptions) -> "Findings":
+    from lowkiq_lambda.cli.simulate.tables import ChoiceRow, Findings
+    from lowkiq_lambda.simulate.comparing import ChoiceComparison
     from lowkiq_lambda.stack.costs.prices import load
     from lowkiq_lambda.stack.costs.simulated import simulated_dollars
 
@@ -212,11 +212,11 @@ def _findings(inputs: "Inputs", candidates: "Sequence[Candidate]", attempt: TryO
         price = dollars(choice, outcome)
         return (not keeps, (float("inf") if price is None else price) if keeps else outcome.p95)
 
-    comparison = Comparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds)
+    comparison = ChoiceComparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds)
     with progress("simulating", len(candidates)) as through:
         results = comparison.run([candidate.choice for candidate in candidates], rank, inputs.draw, through)
     rows = [
-        Row(candidate, result, None if result is None else dollars(candidate.choice, result.outcome))
+        ChoiceRow(candidate, result, None if result is None else dollars(candidate.choice, result.outcome))
         for candidate, result in zip(candidates, results, strict=True)
     ]
     return Findings(rows, target, inputs.times, bool(inputs.guesses))

@@ -33,7 +33,7 @@ _NORMAL_95: Final = 1.645
 """Of a normal distribution: so many sigmas above the mean is its 95th percentile."""
 
 
-class Given(NamedTuple):
+class LoadWords(NamedTuple):
     """What the command line says of the load; None: nothing."""
 
     rate: str | None
@@ -59,7 +59,7 @@ class Inputs(NamedTuple):
     draw: Callable[[int], Trace] | None
 
 
-def inputs_of(load: Given, queue: str | None, app: str | None, base: Choice) -> Inputs:
+def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice) -> Inputs:
     """All that is needed for the simulation. Raises ConfigError, and LowkiqError where a queue is asked for."""
     ways = [load.rate is not None, load.trace is not None, queue is not None]
     if sum(ways) != 1:
@@ -72,7 +72,7 @@ def inputs_of(load: Given, queue: str | None, app: str | None, base: Choice) -> 
         raise ConfigError(f"{error}.") from error
 
 
-def _of_rates(load: Given, base: Choice) -> Inputs:
+def _of_rates(load: LoadWords, base: Choice) -> Inputs:
     rates = [per_second(load.rate or "0")] * DAY
     for number, peak in enumerate(load.peaks, 1):
         rate, _, length = peak.partition(":")
@@ -100,7 +100,7 @@ def _refuse_too_many(jobs: float) -> None:
         raise ConfigError(f"These are {jobs:,.0f} jobs, of at most {MOST_JOBS:,}: take a part of them.")
 
 
-def _of_file(load: Given, path: Path, base: Choice) -> Inputs:
+def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
     trace = Trace.read_csv(path, ids=load.ids or IDS, skew=load.skew or 0.0, seed=load.seed)
     _refuse_too_many(trace.jobs)
     guesses: list[str] = []
@@ -115,7 +115,7 @@ def _busiest(trace: Trace) -> str:
     return f", {most / MINUTE:.3g}/s in the busiest minute"
 
 
-def _guesses(load: Given) -> list[str]:
+def _guesses(load: LoadWords) -> list[str]:
     """What is assumed of the ids."""
     guesses = []
     if load.ids is None:
@@ -125,7 +125,7 @@ def _guesses(load: Given) -> list[str]:
     return guesses
 
 
-def _times(load: Given, guesses: list[str]) -> Times:
+def _times(load: LoadWords, guesses: list[str]) -> Times:
     """Of the command line; what it leaves out is a guess."""
     if load.took is None:
         guesses.append(f"took: {duration(_TOOK)} a call, as nothing tells how long the handler takes (--took)")
@@ -134,7 +134,7 @@ def _times(load: Given, guesses: list[str]) -> Times:
     return Times.parse(load.took or f"{_TOOK}s", spread=load.spread or 0.0, computing=load.computing or 0.0)
 
 
-def _of_queue(load: Given, queue: NamedQueue, base: Choice) -> Inputs:
+def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     """Of the queue's own history: its rates for three days, and its hours."""
     hours = queue.operate.hours()
     history = _history(queue)
@@ -198,7 +198,7 @@ def _rates_of_hours(hours: Sequence[HourDigest], each: float) -> tuple[list[floa
     return rates, hours[0].at
 
 
-def _measured(load: Given, history: QueueHistory, hours: Sequence[HourDigest], guesses: list[str]) -> Times:
+def _measured(load: LoadWords, history: QueueHistory, hours: Sequence[HourDigest], guesses: list[str]) -> Times:
     """Of the command line, else of the hours: what a call and each id of it take, fitted; else of the last hour."""
     busy, calls, computing = (sum(getattr(hour, name) for hour in hours) for name in ("busy", "calls", "computing"))
     share = min(1.0, computing / busy) if busy else None

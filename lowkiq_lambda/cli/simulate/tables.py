@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lowkiq_lambda.cli.output import table
-from lowkiq_lambda.cli.simulate.choices import Candidate
+from lowkiq_lambda.cli.simulate.choices import TriedChoice
 from lowkiq_lambda.operate.presentation.formatting import duration
-from lowkiq_lambda.simulate.comparing import Result
+from lowkiq_lambda.simulate.comparing import ChoiceResult
 from lowkiq_lambda.simulate.times import Times
 
 SOME: Final = 0.010
@@ -25,15 +25,15 @@ _MINUTE: Final = 60.0
 _HEAD: Final = ("choice", "lag p50", "p95", "p99", "busy", "$/month")
 
 
-class Row(NamedTuple):
+class ChoiceRow(NamedTuple):
     """A choice, what it brings, and what a month of it costs; None: nobody knows the price, or it was not run."""
 
-    candidate: Candidate
-    result: Result | None
+    candidate: TriedChoice
+    result: ChoiceResult | None
     dollars: float | None
 
 
-class Line(msgspec.Struct, kw_only=True):
+class ChoiceLine(msgspec.Struct, kw_only=True):
     """A choice as JSON. Times are seconds; `low` and `high` bound p95. `guessed`: whether the numbers hang on a guess.
 
     `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on.
@@ -66,13 +66,13 @@ class Line(msgspec.Struct, kw_only=True):
 class Findings(NamedTuple):
     """The choices that were tried, for a target (seconds of lag p95), if there is one."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ChoiceRow]
     target: float | None
     times: Times
     is_guessed: bool
 
     @property
-    def cheapest(self) -> Row | None:
+    def cheapest(self) -> ChoiceRow | None:
         """The cheapest row that keeps the target, the first of those that cost the same.
 
         Of those without a price the first, if no other keeps it.
@@ -81,7 +81,7 @@ class Findings(NamedTuple):
         least = min(map(_price, rows), default=0.0)
         return next((row for row in rows if _price(row) <= _ALIKE * least), None)
 
-    def keeps(self, row: Row) -> bool:
+    def keeps(self, row: ChoiceRow) -> bool:
         """Whether the lag is within the target, also where a handler takes a little longer."""
         return row.result is not None and self.target is not None and row.result.high <= self.target
 
@@ -101,7 +101,7 @@ class Findings(NamedTuple):
         for (row, _), line in zip(cells, rest, strict=True):
             yield f"{line}   <- cheapest that keeps {_target(self.target or 0.0)}" if row is best else line
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
+    def _cells(self, row: ChoiceRow) -> tuple[str, ...]:
         name, result = row.candidate.name, row.result
         if result is None:
             return (name, "not run", "-", "-", "-", "-")
@@ -136,14 +136,14 @@ class Findings(NamedTuple):
             row = max(cheaper, key=_price)
             yield (f"The next cheaper, {row.candidate.name}, has {self._lag(_p95(row))}: {why(row, self.times)}.")
 
-    def json(self) -> Iterator[Line]:
+    def json(self) -> Iterator[ChoiceLine]:
         """A line for each choice that was run."""
         best = self.cheapest
         for row in self.rows:
             if row.result is None:
                 continue
             choice, outcome = row.candidate.choice, row.result.outcome
-            yield Line(
+            yield ChoiceLine(
                 choice=row.candidate.name,
                 shards=choice.shards,
                 concurrency=choice.concurrency,
@@ -169,14 +169,14 @@ class Findings(NamedTuple):
             )
 
 
-def why(row: Row, times: Times) -> str:
+def why(row: ChoiceRow, times: Times) -> str:
     """What the lag of a choice hangs on, in words: what more shards would not help comes first."""
     if row.result is None:
         return "it was not run"
     return next(text for holds, text in _reasons(row, row.result, times) if holds)
 
 
-def _reasons(row: Row, result: Result, times: Times) -> Iterator[tuple[bool, str]]:
+def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tuple[bool, str]]:
     choice, outcome, peak = row.candidate.choice, result.outcome, result.peak
     cores, is_late = choice.usable_cores, outcome.p95 > SOME
     yield bool(choice.outages) and is_late, "nothing is performed during the outage"
@@ -201,13 +201,13 @@ def _reasons(row: Row, result: Result, times: Times) -> Iterator[tuple[bool, str
     yield True, "an id waits while earlier ones of its shard are performed"
 
 
-def slots_of(row: Row) -> int:
+def slots_of(row: ChoiceRow) -> int:
     """Calls at once, of the compute or of the shards, whichever has fewer."""
     choice = row.candidate.choice
     return min(choice.slots, choice.shards * choice.concurrency)
 
 
-def _slots(row: Row) -> str:
+def _slots(row: ChoiceRow) -> str:
     slots = slots_of(row)
     return f"{slots} slots" if slots > 1 else "one slot"
 
@@ -224,9 +224,9 @@ def _sentence(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def _price(row: Row) -> float:
+def _price(row: ChoiceRow) -> float:
     return float("inf") if row.dollars is None else row.dollars
 
 
-def _p95(row: Row) -> float:
+def _p95(row: ChoiceRow) -> float:
     return float("inf") if row.result is None else row.result.high
