@@ -156,9 +156,7 @@ def keep_hours(shop: ShopOfCommands) -> None:
             "p95": 0.02,
             "p99": 0.03,
         }
-        digest = msgspec.msgpack.encode(
-            HourDigest(at=(now - back) * 3_600, seconds=3_600.0, p50=0.01, p95=0.02, p99=0.03, **sums, **rest)
-        )
+        digest = msgspec.msgpack.encode(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
         key = queue_key(shop.queue, "hours", backend.prefix)
         write(backend, [(key, ("HSET", key, int(now - back), digest))], 1.0)
 
