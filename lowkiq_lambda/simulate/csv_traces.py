@@ -57,7 +57,7 @@ class Rows:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise BadTrace(f"line {self.line}: {text[:40]!r} is no number")
+            raise BadTrace(f"line {self.line}: {text[:40]!r} is not a number")
         return value
 
     def moment(self, text: str) -> float:
@@ -126,5 +126,5 @@ def _minute(rows: Rows, text: str) -> int:
 def _whole(rows: Rows, text: str, least: int, most: int) -> int:
     value = rows.number(text)
     if not (value.is_integer() and least <= value <= most):
-        raise BadTrace(f"line {rows.line}: {text[:40]!r} is no whole number from {least} to {most:,}")
+        raise BadTrace(f"line {rows.line}: {text[:40]!r} is not a whole number from {least} to {most:,}")
     return int(value)

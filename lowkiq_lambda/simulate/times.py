@@ -37,12 +37,12 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
         for part in text.split("+"):
             match = _PART.fullmatch(part.strip())
             if match is None:
-                raise BadTimes(f"{text!r} is no time of a handler: give such as 50ms, or 40ms+10ms/payload+2ms/id")
+                raise BadTimes(f"{text!r} is not a time of a handler: give such as 50ms, or 40ms+10ms/payload+2ms/id")
             number, unit, each = match.groups()
             try:
                 seconds = float(number) * _UNITS[unit or "s"]
             except ValueError as error:
-                raise BadTimes(f"{number!r} in {text!r} is no number") from error
+                raise BadTimes(f"{number!r} in {text!r} is not a number") from error
             if seconds > _LONGEST:
                 raise BadTimes(f"{part.strip()!r} is more than a day")
             sums[{"id": "each_id", "payload": "each_payload", "job": "each_payload"}.get(each or "", "fixed")] += (

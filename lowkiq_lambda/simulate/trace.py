@@ -79,7 +79,7 @@ class Trace(msgspec.Struct, frozen=True):
         starts_at, last = None, -math.inf
         for place, (time, id_, payloads) in enumerate(rows, 1):
             if not math.isfinite(time):
-                raise BadTrace(f"row {place}: {time} is no time")
+                raise BadTrace(f"row {place}: {time} is not a time")
             if time < last:
                 raise BadTrace(f"row {place}: the time runs backwards, from {last:.3f} to {time:.3f}")
             if payloads < 1:

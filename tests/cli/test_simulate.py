@@ -107,9 +107,9 @@ def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("", "Give one of QUEUE, --rate and --trace"),
         ("--rate 1/s --trace jobs.csv", "Give one of QUEUE, --rate and --trace"),
-        ("--rate often", "'often' is no rate: give such as 10/s"),
+        ("--rate often", "'often' is not a rate: give such as 10/s"),
         ("--rate 1/s --peak 5/s:soon", "--peak 5/s:soon is refused"),
-        ("--rate 1/s --took soon", "'soon' is no time of a handler"),
+        ("--rate 1/s --took soon", "'soon' is not a time of a handler"),
         ("--rate 1/s --try colour=red", "--try colour=red is refused"),
         ("--rate 1/s --try compute=abacus", "compute=abacus is refused: there are minute"),
         ("--rate 1/s --try compute=daemon:0x3", "compute=daemon:0x3 is refused"),

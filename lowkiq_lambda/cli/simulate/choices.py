@@ -159,5 +159,5 @@ def per_second(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise ConfigError(f"{text!r} is no rate: give such as 10/s, 600/m or 50000/d.")
+        raise ConfigError(f"{text!r} is not a rate: give such as 10/s, 600/m or 50000/d.")
     return value
