@@ -58,7 +58,7 @@ def _push(state: QueueState, compute: AlwaysOn, trace: Trace) -> None:
 
 
 def _finish(state: QueueState) -> None:
-    """What is left of the trace is done."""
+    """The rest of the work is done."""
     events = state.events
     next_step = (len(state.depths) + 1) * state.step
     while events:

@@ -106,7 +106,7 @@ def _details(choice: Choice, changes: Mapping[str, object]) -> Iterator[str]:
 
 
 def _compute_of(text: str, threads: object) -> tuple[str, dict[str, Any], bool]:
-    """What it is called, the fields of the choice, and whether it has a price."""
+    """Its name, the fields of the choice, and whether it has a price."""
     if match := _PROCESSES.fullmatch(text):
         kind, size, number = match.groups()
         try:

@@ -30,8 +30,8 @@ Simulate how long the jobs of a queue would wait with other shards, batches, cal
 month of each choice costs on AWS. The cheapest choice that keeps --lag-p95 is marked.
 
 The load is the queue's own history, with QUEUE; or rates that you expect, with --rate; or a CSV file, with --trace. \
-Nothing is pushed and no handler is called. What nobody measured or said is listed first as a guess, and numbers that \
-hang on it begin with ~. Dollars are time, requests and schedules of a function, or a task of Fargate; Redis and the \
+Nothing is pushed and no handler is called. Assumptions are listed first as guesses, and numbers that hang on them \
+begin with ~. Dollars are time, requests and schedules of a function, or a task of Fargate; Redis and the \
 rest are in `lowkiq stack costs`.
 """
 _EPILOGUE: Final = """
