@@ -28,7 +28,7 @@ _TOOK: Final = 0.05
 _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _LIKE: Final = 1.25
-"""Fills of calls that differ by less tell nothing of what each id takes."""
+"""Fills of calls that differ by less do not tell how long each id takes."""
 _NORMAL_95: Final = 1.645
 """Of a normal distribution: so many sigmas above the mean is its 95th percentile."""
 
