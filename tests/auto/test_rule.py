@@ -194,6 +194,8 @@ def test_the_way_back_is_proposed_in_the_quietest_hour() -> None:
     assert isinstance(verdict, Proposal)
     assert (10, ("Auto(back=True) is not declared",)) == (verdict.to, verdict.bars)
 
+    later = replace(calm, now=NOW + 3_600)
+    assert [Fine, Proposal] == [type(sized(replace(later, any_hour=any_hour))) for any_hour in (False, True)]
     for changes in (
         {"now": NOW + 3_600},
         {"hours": hours(busiest=300)},

@@ -159,7 +159,7 @@ class AutoDuty:
     ) -> Memory:
         """Go on with a move that was begun here; one that has stood still for too long is turned round."""
         last, now = memory.last, self._core.backend.now(queue.shards[0])
-        if last is None or last.ended_at is not None or memory.epoch != layout.epoch:
+        if last is None or last.ended_at is not None or not {layout.before, layout.after} <= {last.shards, last.to}:
             return memory
         resharding = resharding_of(self._core, queue.worker, unreplicated=bounds.unreplicated)
         stands = now - layout.at >= POSTPONED or last.is_turned

@@ -62,10 +62,12 @@ class AutoLook:
         processes: Sequence[Process],
         kept: KeptAuto,
         schedules: Schedules = "none",
+        *,
+        any_hour: bool = False,
     ) -> None:
         self._core, self._queue, self._metrics, self._kept = core, queue, metrics, kept
         self._reader = ShardReader(core.backend, core.config.redis_retry_for, queue.shards)
-        self._schedules = schedules
+        self._schedules, self._any_hour = schedules, any_hour
         self.now = core.backend.now(queue.shards[0])
         declared = queue.auto or Auto()
         narrowest = kept.bounds_with(declared, self.now)
@@ -161,10 +163,13 @@ class AutoLook:
             length=metrics.length,
             is_held=self._kept.is_held(self.now),
             schedules=self._schedules,
+            any_hour=self._any_hour,
         )
         if self._late.is_late:
             return self._late_facts(common, memory)
-        if shards % 2 or shards // 2 < self.bounds.least or self.now % _HOUR > _BEGIN:
+        if shards % 2 or shards // 2 < self.bounds.least:
+            return common
+        if self.now % _HOUR > _BEGIN and not self._any_hour:
             return common
         hours = read_hours(self._core.backend, self.name, config.redis_retry_for)
         return replace(common, hours=tuple(hours), is_replicated=self._is_replicated(common))

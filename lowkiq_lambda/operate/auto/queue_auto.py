@@ -117,5 +117,5 @@ class QueueAuto:
         reader = ShardReader(core.backend, core.config.redis_retry_for, queue.shards)
         metrics = next(iter(apart(reader, [queue.worker], queue_metrics(reader, [queue.shards]))))
         processes = Processes(core.backend, core.config.redis_retry_for)
-        look = AutoLook(core, queue, metrics, processes, self._kept(queue))
+        look = AutoLook(core, queue, metrics, processes, self._kept(queue), any_hour=True)
         return queue, look.decided(), look

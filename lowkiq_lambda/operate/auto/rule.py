@@ -115,7 +115,9 @@ def _back(facts: AutoFacts, memory: Memory) -> Proposal | Fine:
         return Fine()
     # The hours first, as nearly no queue has them quiet enough.
     busiest = busiest_of_day(facts.hours, facts.now)
-    if busiest is None or busiest / (to * facts.concurrency) > IDLE_ENOUGH or not is_quietest(facts.hours, facts.now):
+    if busiest is None or busiest / (to * facts.concurrency) > IDLE_ENOUGH:
+        return Fine()
+    if not (facts.any_hour or is_quietest(facts.hours, facts.now)):
         return Fine()
     moves = memory.moves_since(facts.now - DAY)
     if next(_waits(facts, memory), "") or any(move.to < move.shards for move in moves):
