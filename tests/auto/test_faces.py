@@ -70,6 +70,11 @@ def test_the_command_tells_and_does(sized: Sized, capsys: pytest.CaptureFixture[
     assert "Bounds: 1 to 80 shards, lag up to 5 s; auto is 'propose'." in text
     assert f"-> carry it out: lowkiq auto {name} --do" in text
 
+    # Without a terminal nobody can say yes.
+    assert [2, 2, 2] == [main(["auto", name, *order]) for order in (["--do"], ["--hold", "7d"], ["--release"])]
+    assert (1, None) == (sized.shards, sized.state.held_until)
+    capsys.readouterr()
+
     assert 0 == main(["auto", name, "--do", "--yes"])
     assert f"{name} has 4 shards" in capsys.readouterr().out
     assert 4 == sized.shards

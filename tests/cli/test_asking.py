@@ -44,8 +44,18 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "processes": lambda _, process: [["processes", "--stop", process], ["processes", "--quiet", process]],
 }
 """Commands that change what others work with."""
-ASK_ELSEWHERE: Final = {"replay", "reset", "stack rollback", "stack schedules", "undo", "edit", "evict", "tasks"}
-"""As these: tests of their own have their kept runs, a change, an embedded server, an AWS, a holder and a task."""
+ASK_ELSEWHERE: Final = {
+    "auto",
+    "replay",
+    "reset",
+    "stack rollback",
+    "stack schedules",
+    "undo",
+    "edit",
+    "evict",
+    "tasks",
+}
+"""As these: tests of their own have a want of shards, kept runs, a change, an embedded server, an AWS, and so on."""
 LOOK: Final = {
     *("advise", "doctor", "show", "why", "stats", "top", "verify", "runs", "tail"),
     *("dashboard", "redis", "completion", "schedules", "stack"),
