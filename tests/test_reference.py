@@ -23,7 +23,7 @@ FOLDER = ROOT / "docs" / "reference"
 
 MOST_OF_AN_APP: Final = 52
 """Fields of `Config`, those of Lowkiq included."""
-MOST_IN_ALL: Final = 76
+MOST_IN_ALL: Final = 77
 """With those of the functions and of the dashboard."""
 
 
