@@ -7,7 +7,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from examples.erp_sync.clients import ask_shop, tell_erp
-from lowkiq_lambda import Batch, BatchJob, Config, Debounce, Job, Lowkiq, Rate, Worker
+from lowkiq_lambda import Auto, Batch, BatchJob, Config, Debounce, Job, Lowkiq, Rate, Worker
 
 # The server that the environment names, else one of its own for development.
 app = Lowkiq(Config.from_env({"LOWKIQ_REDIS_URL": "embedded:", **os.environ}))
@@ -36,6 +36,8 @@ class SyncOrder(TryAgainSoon, Worker[OrderChanged]):
     """Tells the ERP the newest version of an order: a late or repeated webhook changes nothing."""
 
     merge = "latest"
+    # LOWKIQ_AUTO=act: the shards that it lacks are made. The example's server has no replica that would keep a move.
+    shards_count = Auto(least=2, lag=5, unreplicated=True)
     rate = Rate(int(os.environ.get("ORDERS_RATE", "20")), per=1)
 
     def perform_job(self, job: BatchJob[OrderChanged]) -> None:

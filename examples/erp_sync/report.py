@@ -22,6 +22,8 @@ class Report:
     morgue: Sequence[Mapping[str, Any]]
     """Jobs that used up their retries: queue, id, error."""
     kills: int
+    moves: Sequence[str]
+    """How many shards orders had before and after each change of them, oldest first."""
 
     @property
     def is_good(self) -> bool:
@@ -42,6 +44,7 @@ class Report:
         )
         yield f"ERP        {', '.join(f'{count:,} {what}' for what, count in said.most_common()) or 'not asked'}"
         yield f"web app    killed {_several(self.kills, 'time')}"
+        yield from (f"shards     of orders: {move}" for move in self.moves)
         for catalogue in self.erp.catalogues.values():
             yield f"catalogue  {catalogue['listed']:,} products listed, {catalogue['rejected']:,} refused"
         for job in self.morgue:

@@ -99,7 +99,7 @@ def run(knobs: Knobs, stop: Event, say: Callable[[str], object]) -> Report:
         # The night comes: it finds what the shop has lost.
         ask("POST", f"{web.url}/night")
         end = _wait(web, stop, _is_quiet)
-        report = Report(shop, erp, poison, end["morgue"], web.kills)
+        report = Report(shop, erp, poison, end["morgue"], web.kills, end["moves"])
         for line in report.lines():
             say(line)
         if knobs.serve:

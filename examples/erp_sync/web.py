@@ -66,7 +66,7 @@ def tonight(_request: Request) -> Response:
 
 
 def status(_request: Request) -> Response:
-    """What is left to do, jobs and tasks together, and what nobody could do."""
+    """What is left to do, jobs and tasks together, what nobody could do, and which shards were made."""
     # First the tasks: of one whose last item ended as its process was killed, asking pushes the job that comes last.
     waiting = sum(app.tasks.get(task.id).progress().state not in OVER for task in app.tasks.list().tasks)
     waiting += sum(queue.length + queue.in_flight for queue in app.operate.metrics().values())
@@ -75,7 +75,8 @@ def status(_request: Request) -> Response:
         for worker in app.workers
         for job in app.operate(worker).morgue.list()
     ]
-    return JSONResponse({"waiting": waiting, "morgue": morgue})
+    moves = [f"{move.shards} to {move.to}" for move in reversed(app.operate(SyncOrder).auto.state().moves)]
+    return JSONResponse({"waiting": waiting, "morgue": morgue, "moves": moves[::-1]})
 
 
 def refuse(_request: Request, error: Exception) -> Response:

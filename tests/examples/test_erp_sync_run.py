@@ -105,7 +105,7 @@ def test_a_run_that_could_never_end_is_refused(tmp_path: Path, knob: str) -> Non
 
 def report(shop: Shop, erp: Erp, *morgue: dict[str, str]) -> Report:
     """What it says of them."""
-    return Report(shop, erp, [order_id(0)], morgue, kills=0)
+    return Report(shop, erp, [order_id(0)], morgue, kills=0, moves=())
 
 
 def test_each_difference_is_a_fault_and_named() -> None:
