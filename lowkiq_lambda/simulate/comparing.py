@@ -1,6 +1,7 @@
 """Several choices on the same trace: all of them on a thinned one where it is long, then the best ones on the whole.
 
-Runs are spread over processes where they take long, and none begins after the time that there is.
+Runs are spread over processes where they take long. How long the parts are, and whether the whole trace is run, follows
+from the time that there is by a speed that is assumed, so that equal seeds give equal numbers; none begins later.
 """
 
 import os
@@ -23,10 +24,12 @@ THIN_FROM: Final = 300_000
 """Jobs of a trace, from which choices first run on parts of it."""
 HOUR: Final = 3_600.0
 PART: Final = 600.0
-"""Seconds of each part but the busiest."""
+"""Seconds of each part but the busiest, at most."""
+JOBS_A_SECOND: Final = 60_000
+"""That are simulated on a small machine with two processors: half of the time is for parts, half for whole traces."""
 OTHERS: Final = 4
 WHOLE: Final = 3
-"""Choices that then run on the whole trace."""
+"""Choices that then run on the whole trace, at most."""
 ALONE_UP_TO: Final = 400_000
 """Jobs of all runs together, up to which other processes would take longer to begin than to help."""
 WOBBLE: Final = 0.03
@@ -36,6 +39,8 @@ FULL: Final = 0.9
 PEAK: Final = 600.0
 Draw: TypeAlias = Callable[[int], Trace]
 """The trace of a seed."""
+Part: TypeAlias = tuple[Trace, float]
+"""A part of a trace, and how many jobs of the trace it stands for."""
 Job: TypeAlias = tuple[int, Times, Choice, int, bool]
 """Number of a run, times, choice, seed, whether it is on the whole trace."""
 
@@ -78,14 +83,18 @@ class ChoiceComparison(NamedTuple):
         `draw`: another trace for another seed, of one that was drawn. `through`: told how many runs are done.
         """
         deadline = time.monotonic() + self.seconds
-        is_thin = self.trace.jobs > THIN_FROM
-        with _runner(self.trace, len(choices), through) as run:
+        half = self.seconds * JOBS_A_SECOND / 2
+        most = min(THIN_FROM, int(half / len(choices)))
+        is_thin = self.trace.jobs > most
+        wholes = min(WHOLE, int(half / self.trace.jobs)) if is_thin else len(choices)
+        pieces = parts_of(self.trace, most) if is_thin else []
+        with _runner(self.trace if wholes else None, pieces, len(choices), through) as run:
             first = dict(
                 run([(place, self.times, each, self.seed, not is_thin) for place, each in enumerate(choices)], deadline)
             )
             whole = set() if is_thin else {*first}
             if is_thin:
-                best = sorted(first, key=lambda place: rank(choices[place], first[place]))[:WHOLE]  # type: ignore[arg-type, return-value]  # a key that can be compared
+                best = sorted(first, key=lambda place: rank(choices[place], first[place]))[:wholes]  # type: ignore[arg-type, return-value]  # a key that can be compared
                 again = dict(run([(place, self.times, choices[place], self.seed, True) for place in best], deadline))
                 first.update(again)
                 whole |= {*again}
@@ -126,7 +135,7 @@ class ChoiceComparison(NamedTuple):
         for seed in (self.seed + 1, self.seed + 2):
             if time.monotonic() > deadline:
                 break
-            with _runner(draw(seed), len(choices), lambda _: None) as run:
+            with _runner(draw(seed), [], len(choices), lambda _: None) as run:
                 jobs = [(place, self.times, choices[place], seed, True) for place in outcomes]
                 for place, outcome in run(jobs, deadline):
                     if abs(outcome.p95 - outcomes[place].p95) > 0.1 * outcomes[place].p95:
@@ -160,27 +169,37 @@ def _busiest(trace: Trace) -> float:
     return max(trace.per_step(PEAK), default=0) / min(PEAK, max(trace.seconds, 1.0))
 
 
-def parts_of(trace: Trace) -> list[tuple[Trace, float]]:
-    """The busiest hour and the one after it, and parts of four others, each with how many jobs it stands for."""
-    hours = trace.per_step(HOUR)
-    busiest = max(range(len(hours)), key=hours.__getitem__)
-    taken = {busiest, busiest + 1}
-    pieces = [(trace.between(busiest * HOUR, (busiest + 2) * HOUR), float(sum(hours[busiest : busiest + 2])))]
-    others = [place for place in range(len(hours)) if place not in taken and hours[place]]
-    if chosen_hours := others[:: max(1, -(-len(others) // OTHERS))]:
-        each = sum(hours[place] for place in others) / len(chosen_hours)
-        pieces += [(trace.between(place * HOUR, place * HOUR + PART), each) for place in chosen_hours]
+def parts_of(trace: Trace, most: int) -> list[Part]:
+    """The busiest hour and the one after it, and parts of four others, each with how many jobs it stands for.
+
+    They are shortened alike until they have some `most` jobs.
+    """
+    whole = _parts(trace, 1.0)
+    jobs = sum(piece.jobs for piece, _ in whole)
+    return whole if jobs <= most else _parts(trace, most / jobs)
+
+
+def _parts(trace: Trace, scale: float) -> list[Part]:
+    counts = trace.per_step(PART)
+    steps = max(1, round(scale * HOUR / PART))
+    busiest = max(range(len(counts)), key=lambda place: sum(counts[place : place + steps]))
+    since, until = busiest * PART, busiest * PART + 2 * scale * HOUR
+    pieces = [(trace.between(since, until), float(sum(counts[busiest : busiest + 2 * steps])))]
+    others = [place for place in range(len(counts)) if not busiest <= place < busiest + 2 * steps and counts[place]]
+    if parts := others[:: max(1, -(-len(others) // OTHERS))]:
+        each = sum(counts[place] for place in others) / len(parts)
+        pieces += [(trace.between(place * PART, (place + scale) * PART), each) for place in parts]
     return [(piece, weight) for piece, weight in pieces if piece.jobs]
 
 
-def joined(outcomes: Sequence[tuple[Outcome, Trace, float]], trace: Trace) -> Outcome:
+def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:
     """One outcome for the whole trace: percentiles weighted by jobs, and sums by what each part stands for."""
     total = sum(weight for *_, weight in outcomes)
     shares = [(one, weight / total, weight / piece.jobs) for one, piece, weight in outcomes]
     first = outcomes[0][0]
     return msgspec.structs.replace(
         first,
-        jobs=trace.jobs,
+        jobs=round(total),
         p50=sum(one.p50 * share for one, share, _ in shares),
         p95=sum(one.p95 * share for one, share, _ in shares),
         p99=sum(one.p99 * share for one, share, _ in shares),
@@ -193,31 +212,33 @@ def joined(outcomes: Sequence[tuple[Outcome, Trace, float]], trace: Trace) -> Ou
         visits=round(sum(one.visits * times for one, _, times in shares)),
         invocations=round(sum(one.invocations * times for one, _, times in shares)),
         billed=sum(one.billed * times for one, _, times in shares),
-        end=trace.seconds,
+        end=max(one.end for one, *_ in outcomes),
     )
 
 
-_OF_PROCESS: list[tuple[Trace, list[tuple[Trace, float]]]] = []
-"""In a process that runs simulations: the trace, and its parts."""
+_OF_PROCESS: list[tuple[Trace | None, Sequence[Part]]] = []
+"""In a process that runs simulations: the trace, None where it is not run whole, and its parts."""
 
 
-def _prepare(trace: Trace) -> None:
-    _OF_PROCESS[:] = [(trace, parts_of(trace) if trace.jobs > THIN_FROM else [])]
+def _prepare(trace: Trace | None, pieces: Sequence[Part]) -> None:
+    _OF_PROCESS[:] = [(trace, pieces)]
 
 
 def _run_one(job: Job) -> tuple[int, Outcome]:
     number, times, choice, seed, is_whole = job
     trace, pieces = _OF_PROCESS[0]
-    if is_whole or not pieces:
+    if trace is not None and (is_whole or not pieces):
         return number, simulate(trace, times, choice, seed=seed)
-    runs = [(simulate(piece, times, choice, seed=seed), piece, weight) for piece, weight in pieces]
-    return number, joined(runs, trace)
+    return number, joined([(simulate(piece, times, choice, seed=seed), piece, weight) for piece, weight in pieces])
 
 
 @contextmanager
-def _runner(trace: Trace, choices: int, through: Callable[[int], object]) -> Iterator[Run]:
+def _runner(
+    trace: Trace | None, pieces: Sequence[Part], choices: int, through: Callable[[int], object]
+) -> Iterator[Run]:
     """Runs jobs, in other processes where that pays; those that have not begun by the deadline are left out."""
     processes = min(os.cpu_count() or 1, choices)
+    jobs_of_run = sum(piece.jobs for piece, _ in pieces) or (trace.jobs if trace is not None else 0)
     done = 0
 
     def note(result: tuple[int, Outcome]) -> tuple[int, Outcome]:
@@ -226,14 +247,14 @@ def _runner(trace: Trace, choices: int, through: Callable[[int], object]) -> Ite
         through(done)
         return result
 
-    if processes == 1 or trace.jobs * choices <= ALONE_UP_TO:
-        _prepare(trace)
+    if processes == 1 or jobs_of_run * choices <= ALONE_UP_TO:
+        _prepare(trace, pieces)
         try:
             yield lambda jobs, deadline: (note(_run_one(job)) for job in jobs if time.monotonic() < deadline)
         finally:
             _OF_PROCESS.clear()
         return
-    with ProcessPoolExecutor(processes, get_context("spawn"), _prepare, (trace,)) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _prepare, (trace, pieces)) as pool:
 
         def run(jobs: Sequence[Job], deadline: float) -> Iterator[tuple[int, Outcome]]:
             futures = [pool.submit(_run_one, job) for job in jobs]

@@ -201,6 +201,20 @@ def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatc
     assert whole[0].seconds == pytest.approx(results[0].outcome.seconds, rel=0.1)
 
 
+def test_a_short_time_shortens_the_parts_and_leaves_out_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice runs some of the jobs that its share of the time allows, which follows from no clock."""
+    trace = Trace.of_rates([0.05] * 1_440)
+    choices = [Choice(compute="minute", shards=shards) for shards in (5, 4, 3)]
+    most = 1_000
+    monkeypatch.setattr(comparing, "JOBS_A_SECOND", 2 * most * len(choices) / 60)
+    pieces = comparing.parts_of(trace, most)
+    results = [*filter(None, ChoiceComparison(trace, Times()).run(choices, lambda one, _: one.shards))]
+
+    assert sum(piece.jobs for piece, _ in pieces) == pytest.approx(most, rel=0.3)
+    assert sum(jobs for _, jobs in pieces) == pytest.approx(trace.jobs, rel=0.01)
+    assert [False] * 3 == [result.is_whole for result in results]
+
+
 def test_an_idle_month_costs_what_the_estimate_says() -> None:
     """Requests, time and schedules of an idle trace are those of `lowkiq stack costs`, but for its cold starts."""
     trace = Trace.of_rates([0.0] * 1_440)

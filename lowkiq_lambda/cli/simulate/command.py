@@ -233,8 +233,10 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
     say(*findings.lines(width), "", *findings.verdict())
     if any(row.result is None for row in findings.rows):
         remark("note: the time was over before all choices were run: give more --seconds, or try fewer.")
-    if any(row.result is not None and not row.result.is_whole for row in findings.rows):
-        remark("note: the busiest hours and parts of others stand for the whole; the best three were run whole.")
+    ran = [row.result.is_whole for row in findings.rows if row.result is not None]
+    if not all(ran):
+        rest = "the best were run whole." if any(ran) else "with more --seconds the best are run whole."
+        remark(f"note: the busiest hours and parts of others stand for the whole; {rest}")
 
 
 def _draw(findings: "Findings", svg: Path | None, *, plot: bool) -> None:
