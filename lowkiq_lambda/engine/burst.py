@@ -57,6 +57,9 @@ class BurstLoop(Loop):
                 return False
             clock.sleep(seconds)
             self.probe(budget)
+            # A shard that the probe has not reached is waited for no more: the next wait would take no time.
+            now = clock.monotonic()
+            self._given_way = {shard: until for shard, until in self._given_way.items() if until > now}
             return True
         return super()._await_more(budget, wait)
 

@@ -1,14 +1,16 @@
 """`burst_after`: drains that leave to daemons what has not waited for long, by a clock that the test moves."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import BackendUnavailable, Batch, Config, Lowkiq, LowkiqError
 from lowkiq_lambda.store.shard.heartbeats import HeartbeatSender
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ProbeResult
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Process
 from tests.kit.apps import MakeApp, close_app
@@ -129,6 +131,29 @@ def test_a_daemon_that_lets_a_shard_lie_is_not_believed(make_app: MakeApp, clock
 
     assert ({"done": 5}, 1) == (app.drain(), len(clock.slept))
     assert clock.slept[0] <= 2.0
+
+
+def test_a_shard_that_no_probe_reaches_is_waited_for_once(
+    make_app: MakeApp, clock: Sleeping, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was left to a daemon, and then its node was away: a drain with nothing else to do ends."""
+    app = make_app(poll_interval=1.0)
+    worker = declare(app, queue_name, Notes(lambda _batch: clock.advance(0.3)), batch_size=1, shards_count=1)
+    worker.push_many(jobs_of("abcde"))
+    clock.advance(AFTER)
+    tell_of_a_daemon(app)
+    probe_each = app.core.drains.drainer.probe_each
+
+    def probing(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, ProbeResult | LowkiqError]:
+        if clock.slept:
+            return {shard: BackendUnavailable("away") for shard in shards}
+        return probe_each(shards, retry_for)
+
+    monkeypatch.setattr(app.core.drains.drainer, "probe_each", probing)
+    with pytest.raises(BackendUnavailable):
+        app.drain(30.0)
+
+    assert 1 == len(clock.slept)
 
 
 def test_without_a_daemon_a_visit_goes_on_to_the_end(make_app: MakeApp, clock: Sleeping, queue_name: str) -> None:
