@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from lowkiq_lambda import Auto, Worker
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.simulate.choices import tried
 from lowkiq_lambda.cli.simulate.plots import braille, svg
@@ -181,6 +182,22 @@ def test_a_queue_is_simulated_by_its_own_history(shop: ShopOfCommands) -> None:
     assert "calls of 20 ms + 2 ms an id" in text
     assert "guessed" not in text
     assert "3 shards" in text
+
+
+def test_a_queue_whose_holders_find_their_numbers_is_simulated(
+    shop: ShopOfCommands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the bounds that its worker has."""
+    name = f"{shop.queue}-tuned"
+    body = {"queue_name": name, "shards_count": 1, "concurrency": Auto(most=7), "batch_size": Auto(most=9)}
+    worker: type[Worker] = shop.app.worker(type("Tuned", (Worker,), {**body, "perform": lambda *_: None}))
+    worker.push("1")
+    keep_hours(ShopOfCommands(shop.app, worker, capsys))
+
+    code, text, error = shop.run("simulate", name, "--took", "20ms", "--try", "compute=minute")
+
+    assert 0 == code, error
+    assert "minute, 1 shard, concurrency 7, batch 9" in text
 
 
 def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatch) -> None:

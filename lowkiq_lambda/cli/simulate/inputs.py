@@ -10,6 +10,7 @@ import msgspec
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.queues import NamedQueue, app_of, queue_of
 from lowkiq_lambda.cli.simulate.choices import per_second
+from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.operate.presentation.formatting import duration, utc
 from lowkiq_lambda.operate.presentation.moments import seconds_of
 from lowkiq_lambda.simulate.choice import Choice
@@ -243,7 +244,7 @@ def _present(queue: NamedQueue, base: Choice) -> Choice:
     worker: Any = queue.worker
     changes: dict[str, Any] = {"shards": len(queue.shards.layout.live)}
     if worker is not None:
-        changes |= {"batch": worker.batch_size, "concurrency": worker.concurrency}
+        changes |= {"batch": at_most(worker.batch_size), "concurrency": at_most(worker.concurrency)}
     return msgspec.structs.replace(base, **changes)
 
 
