@@ -203,6 +203,8 @@ def test_the_way_back_is_proposed_in_the_quietest_hour() -> None:
         {"length": 1_000},
         {"shards": 8},
         {"is_held": True},
+        {"at_it": "one of its shards is paused"},
+        {"failing": True},
     ):
         assert isinstance(sized(replace(calm, **changes)), Fine), changes
 
@@ -258,6 +260,20 @@ def test_a_begin_that_never_was_is_forgotten() -> None:
     memory = Memory(epoch=3).begins(NOW, 5, 10)
 
     assert () == memory.sees(Layout(before=5, after=5, epoch=3), NOW + 60).moves
+
+
+def test_a_move_that_is_seen_on_its_way_back_counts_as_of_somebody() -> None:
+    """The duty looks while the ids go back, and the layout keeps its epoch when all have arrived."""
+    there = Layout(before=5, after=10, epoch=4, at=NOW)
+    back = there.turned_back(5).noted(NOW + 30, "ann")
+    memory = Memory(epoch=3).begins(NOW, 5, 10).sees(there, NOW).sees(back, NOW + 60)
+
+    after = memory.sees(back.ended().noted(NOW + 90, "ann"), NOW + 120)
+
+    assert (NOW + 30, [(True, NOW + 90)]) == (
+        after.moved_by_hand,
+        [(move.is_turned, move.ended_at) for move in after.moves],
+    )
 
 
 def test_a_move_that_somebody_turned_round_counts_as_theirs() -> None:

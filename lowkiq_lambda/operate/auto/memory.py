@@ -80,6 +80,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
             # Of a queue that is looked at for the first time, only what was lately.
             is_late_news = self.epoch is not None or now - layout.at < 7 * DAY
             changes |= {"moved_by_hand": layout.at} if is_late_news else {}
+        if last is not None and is_own and layout.is_returning and not last.is_turned:
+            # Somebody turns it round: the layout at the end has this epoch, too.
+            return self._with_last(**changes, is_turned=True, moved_by_hand=layout.at)
         if last is None or last.ended_at is not None or layout.is_moving:
             return msgspec.structs.replace(self, **changes)
         if layout.after == last.to or last.is_turned:
