@@ -39,7 +39,9 @@ class ReshardDuty:
         for queue in self._core.queues.values():
             if not queue.shards.layout.is_moving or remaining() <= 0:
                 continue
-            name, resharding = queue.worker.queue_name, resharding_of(self._core, queue.worker)
+            name, auto = queue.worker.queue_name, queue.auto
+            unreplicated = auto is not None and auto.unreplicated
+            resharding = resharding_of(self._core, queue.worker, unreplicated=unreplicated)
             if resharding.still_for() < STANDS_STILL:
                 continue
             logger.warning("a move to another number of shards stood still, and goes on", extra={"queue": name})

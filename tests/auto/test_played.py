@@ -6,21 +6,28 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda import Auto, Rate
+from lowkiq_lambda import Auto, BackendError, Rate
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto import duty as duties
 from lowkiq_lambda.operate.auto.duty import AutoDuty
-from lowkiq_lambda.operate.auto.kept import read_kept
+from lowkiq_lambda.operate.auto.kept import KeptAuto, read_kept
+from lowkiq_lambda.operate.lateness.kept import OpenHour, write, writing
+from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.reshard.duty import STANDS_STILL, ReshardDuty
 from lowkiq_lambda.reshard.group import GroupMove, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
+from lowkiq_lambda.stack.advice.loads import HOUR
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.testing import ManualClock
+from tests.advice.months import hours_before
 from tests.auto.sizing import MANY, WAITED, Sized
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 from tests.lateness.playing import MINUTE
+
+SAMPLE: Final = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 
 
 class DutyKilled(BaseException):
@@ -272,6 +279,45 @@ def test_a_count_in_code_is_accepted_beside_auto(sized: Sized, make_app: MakeApp
 
     assert 4 == sized.app.operate(sized.worker).resharding().layout.after
     assert 1 == sum(job.id == "1" for job in sized.app.operate(sized.worker).waiting.fetch(["1"]))
+
+
+def test_a_queue_that_cannot_be_looked_at_keeps_no_other_from_it(
+    sized: Sized, monkeypatch: pytest.MonkeyPatch, queue_name: str
+) -> None:
+    """The error of the first is raised when all have had their look."""
+    declare(sized.app, f"{queue_name}-other", Notes(), shards_count=Auto(least=1))
+    names: list[str] = []
+
+    def reading(backend: Backend, name: str, retry_for: float) -> KeptAuto:
+        names.append(name)
+        if name == queue_name:
+            raise BackendError("one slot is away")
+        return read_kept(backend, name, retry_for)
+
+    monkeypatch.setattr(duties, "read_kept", reading)
+    with pytest.raises(BackendError, match="one slot is away"):
+        sized.look()
+
+    assert [queue_name, f"{queue_name}-other"] == names
+
+
+def test_a_way_back_keeps_away_from_what_somebody_does(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Half the shards would do since a day, and a pause is the work of somebody."""
+    sized = Sized(make_app, clock, queue_name, shards_count=Auto(least=1, back=True, unreplicated=True))
+    auto = sized.app.operate(sized.worker).auto
+    sized.worker.push("a")
+    sized.app.drain()
+    sized.app.operate(sized.worker).reshard(to=2, unreplicated=True)
+    clock.advance(3_600.0)
+    backend, now = sized.app.core.backend, clock.time()
+    opened = OpenHour(int(now // HOUR), SAMPLE, SAMPLE)
+    for over in hours_before(now // HOUR * HOUR, 26, 1):
+        write(backend, [*writing(backend.prefix, queue_name, SAMPLE, opened, over)], 1.0)
+    assert 1 == auto.decide().to
+
+    sized.app.operate(sized.worker).pause()
+
+    assert "nothing" == auto.decide().answer
 
 
 def test_a_new_queue_has_the_least(make_app: MakeApp, queue_name: str) -> None:

@@ -73,7 +73,10 @@ class AutoDuty:
         self._schedules = schedules
 
     def run(self, remaining: Callable[[], float]) -> dict[str, str]:
-        """What is said of queues that do not keep their target, by their names. Raises BackendError."""
+        """What is said of queues that do not keep their target, by their names.
+
+        One that cannot be looked at, or moved, keeps no other from it. Raises LowkiqError, the first, at the end.
+        """
         core = self._core
         current, _ = core.queues.all_current()
         queues = [queue for queue in current.values() if queue.auto is not None]
@@ -84,17 +87,23 @@ class AutoDuty:
         read = queue_metrics(reader, [queue.shards for queue in queues])
         metrics = [*apart(reader, [queue.worker for queue in queues], read)]
         processes = Processes(backend, retry_for)
-        lines = {}
+        lines, errors = {}, list[LowkiqError]()
         for queue, numbers in zip(queues, metrics, strict=True):
             if remaining() <= 0:
                 break
             name = queue.worker.queue_name
-            kept = read_kept(backend, name, retry_for)
             schedules = "none" if self._schedules is None else self._schedules.whose
-            look = AutoLook(core, queue, numbers, processes, kept, schedules)
-            decision = self._followed(queue, look.decided(), look.bounds, remaining)
+            try:
+                kept = read_kept(backend, name, retry_for)
+                look = AutoLook(core, queue, numbers, processes, kept, schedules)
+                decision = self._followed(queue, look.decided(), look.bounds, remaining)
+            except LowkiqError as error:
+                errors.append(error)
+                continue
             if decision.answer != "nothing":
                 lines[name] = decision.says
+        if errors:
+            raise errors[0]
         return lines
 
     def _followed(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> AutoDecision:

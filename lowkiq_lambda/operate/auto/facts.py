@@ -25,9 +25,9 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     lateness, and `advice` what helps. `lag`: seconds, `rises`: by how many a second. `load`: slots that its work takes.
     `busy`: the share of the late shards' slots. `threads`: of all processes that drain. `ids`: that a move carries.
     `length`: that wait. `failing`: whether failures were a good part of any known minute, `dying`: whether ids died in
-    them. `hours`: of the last week; `any_hour`: a way back may be told in each. `mode`: what the app allows.
-    `schedules`: of shards, on AWS: none are needed, the duty may make them, or somebody else has to. `is_replicated`:
-    whether a replica has each step.
+    them. `at_it`: a clause about what somebody does, of a queue that does not lag. `hours`: of the last week;
+    `any_hour`: a way back may be told in each. `mode`: what the app allows. `schedules`: of shards, on AWS: none are
+    needed, the duty may make them, or somebody else has to. `is_replicated`: whether a replica has each step.
     """
 
     now: float
@@ -52,6 +52,7 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     failing: bool = False
     dying: bool = False
     is_held: bool = False
+    at_it: str = ""
     hours: tuple[HourDigest, ...] = ()
     any_hour: bool = False
     schedules: Literal["none", "own", "foreign"] = "none"

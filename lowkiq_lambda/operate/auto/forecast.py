@@ -23,14 +23,15 @@ SPREAD: Final = 0.5
 _MINUTE: Final = 60.0
 
 
-def forecast_of(
+def forecast_of(  # noqa: PLR0913, PLR0917 - what is played
     backend: "Backend",
     worker: "type[Worker]",
+    concurrency: int,
     minutes: Sequence[Minute],
     processes: Sequence[Process],
     retry_for: float,
 ) -> Callable[[int], float | None]:
-    """Simulates, when it is called first with a count of shards. Raises BackendError.
+    """Simulates, when it is called first with a count of shards. `concurrency`: at present. Raises BackendError.
 
     It tells nothing where no daemon drains: the pace of functions is that of their schedules, and not of shards.
     """
@@ -53,7 +54,7 @@ def forecast_of(
         choice = Choice(
             shards=shards,
             batch=at_most(worker.batch_size),
-            concurrency=at_most(worker.concurrency),
+            concurrency=concurrency,
             threads=max(1, sum(process.threads for process in daemons)),
             processes=len(daemons),
             cores=max(1.0, sum(process.cores for process in daemons)),

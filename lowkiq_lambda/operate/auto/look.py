@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.facts import AutoFacts, load_of, rises_of
 from lowkiq_lambda.operate.auto.forecast import forecast_of
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.operate.lateness.minutes import Minute
+    from lowkiq_lambda.operate.lateness.samples import Sample
 
 Schedules: TypeAlias = Literal["none", "own", "foreign"]
 """Of shards, on AWS: none are needed, this process may make them, or somebody else has to."""
@@ -151,13 +151,13 @@ class AutoLook:
         )
 
     def _facts(self, shards: int, memory: Memory) -> AutoFacts:
-        worker, metrics, config = self._queue.worker, self._metrics, self._core.config
+        metrics, config = self._metrics, self._core.config
         common = AutoFacts(
             now=self.now,
             shards=shards,
             bounds=self.bounds,
             mode="act" if config.auto == "act" else "propose",
-            concurrency=at_most(worker.concurrency),
+            concurrency=self._late.concurrency,
             lag=self._lag,
             ids=metrics.length + metrics.morgue_length,
             length=metrics.length,
@@ -171,8 +171,20 @@ class AutoLook:
             return common
         if self.now % _HOUR > _BEGIN and not self._any_hour:
             return common
-        hours = read_hours(self._core.backend, self.name, config.redis_retry_for)
-        return replace(common, hours=tuple(hours), is_replicated=self._is_replicated(common))
+        hours = tuple(read_hours(self._core.backend, self.name, config.redis_retry_for))
+        facts = replace(common, hours=hours, is_replicated=self._is_replicated(common))
+        # Nearly no queue has been quiet for long enough, so what else speaks against it is read last.
+        return self._with_disturbances(facts) if isinstance(decide(facts, memory, lambda _: None), Proposal) else facts
+
+    def _with_disturbances(self, facts: AutoFacts) -> AutoFacts:
+        """The same, with what keeps a queue as it is that does not lag."""
+        _, usable, present, samples = self._late.evidence()
+        return replace(
+            facts,
+            at_it=present.at_it,
+            failing=any(failures(minute, present) for minute in usable),
+            dying=_dying(samples),
+        )
 
     def _late_facts(self, common: AutoFacts, memory: Memory) -> AutoFacts:
         evidence = self._late.evidence()
@@ -194,7 +206,7 @@ class AutoLook:
             busy=_busy(evidence),
             threads=samples[-1].threads,
             failing=any(failures(minute, present) for minute in usable),
-            dying=any(after.dead > before.dead for before, after in pairwise(samples)),
+            dying=_dying(samples),
             is_replicated=not is_usable or self._is_replicated(common),
         )
 
@@ -203,14 +215,15 @@ class AutoLook:
         if facts.mode != "act" or facts.bounds.unreplicated:
             return True
         try:
-            return Replicas(self._core.backend, tries=1).answer(self._queue.shards[:1])
+            return Replicas(self._core.backend, tries=1).answer(self._queue.shards)
         except LowkiqError:
             return False
 
     def _forecast(self, forecasts: dict[int, float]) -> Callable[[int], float | None]:
         """The waits with so many shards, simulated where they are not in `forecasts`, and noted there."""
         config, worker = self._core.config, self._queue.worker
-        p95 = forecast_of(self._core.backend, worker, self._minutes, self._processes, config.redis_retry_for)
+        at_once = self._late.concurrency
+        p95 = forecast_of(self._core.backend, worker, at_once, self._minutes, self._processes, config.redis_retry_for)
 
         def p95_of(shards: int) -> float | None:
             if shards not in forecasts and (waits := p95(shards)) is not None:
@@ -218,6 +231,10 @@ class AutoLook:
             return forecasts.get(shards)
 
         return p95_of
+
+
+def _dying(samples: Sequence["Sample"]) -> bool:
+    return any(after.dead > before.dead for before, after in pairwise(samples))
 
 
 def _busy(evidence: Evidence) -> float:

@@ -111,7 +111,14 @@ def _bars(facts: AutoFacts, memory: Memory) -> Iterator[str]:
 def _back(facts: AutoFacts, memory: Memory) -> Proposal | Fine:
     """Half of the shards, where they suffice, in the quietest hour."""
     to = facts.shards // 2
-    if facts.is_held or facts.shards % 2 or to < facts.bounds.least or facts.length >= FEW:
+    if (
+        facts.is_held
+        or facts.at_it
+        or facts.failing
+        or facts.shards % 2
+        or to < facts.bounds.least
+        or facts.length >= FEW
+    ):
         return Fine()
     # The hours first, as nearly no queue has them quiet enough.
     busiest = busiest_of_day(facts.hours, facts.now)
