@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from lowkiq_lambda.simulate.side_by_side import SideBySide
-from lowkiq_lambda.simulate.state import NOTHING, QueueState, SimulatedHolder, SimulatedShard
+from lowkiq_lambda.simulate.state import NOTHING, SimulatedHolder, SimulatedQueue, SimulatedShard
 from lowkiq_lambda.simulate.visits import OneByOne
 
 FROZEN_AFTER: Final = 300.0
@@ -20,7 +20,7 @@ LEFT_FOR: Final = 86_400.0
 class AlwaysOn:
     """Threads that take the shard that has waited longest, whenever one of them is free."""
 
-    def __init__(self, state: QueueState) -> None:
+    def __init__(self, state: SimulatedQueue) -> None:
         self._state = state
         choice = state.choice
         kind = OneByOne if choice.concurrency == 1 else SideBySide
@@ -91,7 +91,7 @@ class AlwaysOn:
 class Functions(AlwaysOn):
     """Invocations: a tick a minute, or a schedule for each shard, and what else starts them."""
 
-    def __init__(self, state: QueueState) -> None:
+    def __init__(self, state: SimulatedQueue) -> None:
         super().__init__(state)
         self._pool.free = 0
         self._warm: list[float] = []

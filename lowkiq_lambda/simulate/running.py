@@ -6,7 +6,7 @@ from heapq import heappop
 from lowkiq_lambda.simulate.choice import Choice
 from lowkiq_lambda.simulate.computes import AlwaysOn, Functions
 from lowkiq_lambda.simulate.outcome import Outcome, ShardOutcome
-from lowkiq_lambda.simulate.state import QueueState
+from lowkiq_lambda.simulate.state import SimulatedQueue
 from lowkiq_lambda.simulate.times import Times
 from lowkiq_lambda.simulate.trace import Trace
 
@@ -16,7 +16,7 @@ _SAMPLE = 1_000_000
 
 def simulate(trace: Trace, times: Times, choice: Choice, *, seed: int = 1) -> Outcome:
     """What becomes of the trace. The same arguments give the same outcome; 200,000 jobs take about a second."""
-    state = QueueState(trace, times, choice, seed)
+    state = SimulatedQueue(trace, times, choice, seed)
     compute = Functions(state) if choice.is_function else AlwaysOn(state)
     compute.open()
     _push(state, compute, trace)
@@ -24,7 +24,7 @@ def simulate(trace: Trace, times: Times, choice: Choice, *, seed: int = 1) -> Ou
     return _outcome(state)
 
 
-def _push(state: QueueState, compute: AlwaysOn, trace: Trace) -> None:
+def _push(state: SimulatedQueue, compute: AlwaysOn, trace: Trace) -> None:
     """All pushes; before each, the events that come before it."""
     events, first, more, flying, shard_of = state.events, state.first, state.more, state.flying, state.shard_of
     note_ready, pushed, ring = state.note_ready, compute.pushed, compute.visits.ring
@@ -57,7 +57,7 @@ def _push(state: QueueState, compute: AlwaysOn, trace: Trace) -> None:
     state.last = trace.at[-1] if trace.at else 0.0
 
 
-def _finish(state: QueueState) -> None:
+def _finish(state: SimulatedQueue) -> None:
     """The rest of the work is done."""
     events = state.events
     next_step = (len(state.depths) + 1) * state.step
@@ -69,7 +69,7 @@ def _finish(state: QueueState) -> None:
         state.last = max(state.last, at) if state.pushed > len(state.waits) or state.running else state.last
 
 
-def _note_depth(state: QueueState, at: float, next_step: float) -> float:
+def _note_depth(state: SimulatedQueue, at: float, next_step: float) -> float:
     """How many payloads wait, for each step that is over by now; when the next one is."""
     waiting = state.pushed - len(state.waits)
     while at >= next_step:
@@ -78,7 +78,7 @@ def _note_depth(state: QueueState, at: float, next_step: float) -> float:
     return next_step
 
 
-def _outcome(state: QueueState) -> Outcome:
+def _outcome(state: SimulatedQueue) -> Outcome:
     waits = state.waits
     sample = sorted(waits[:: max(1, -(-len(waits) // _SAMPLE))])
     for shard in state.shards:

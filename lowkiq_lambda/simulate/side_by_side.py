@@ -9,7 +9,7 @@ from collections import deque
 from typing import Final
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
-from lowkiq_lambda.simulate.state import QueueState, SimulatedShard
+from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
 from lowkiq_lambda.simulate.visits import TURN, Leave, is_over
 
 FIRST_LOOK: Final = 0.1
@@ -52,7 +52,7 @@ class SideStanding:
 class SideBySide:
     """Up to `concurrency` calls at once in a shard."""
 
-    def __init__(self, state: QueueState, leave: Leave) -> None:
+    def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
         self._state = state
         self._leave = leave
         self._starved: set[SimulatedShard] = set()

@@ -62,7 +62,7 @@ class SimulatedShard:
         self.payloads = 0
 
 
-class QueueState:
+class SimulatedQueue:
     """All that a simulation changes."""
 
     def __init__(self, trace: Trace, times: Times, choice: Choice, seed: int) -> None:

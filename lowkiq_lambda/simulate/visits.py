@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
-from lowkiq_lambda.simulate.state import QueueState, SimulatedShard
+from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
 
 TURN: Final = 0.25
 """Seconds after which a visit ends if another shard waits."""
@@ -15,7 +15,7 @@ Leave: TypeAlias = Callable[[float, SimulatedShard], None]
 class OneByOne:
     """One call at a time in a shard: an event for each claim, not for each call."""
 
-    def __init__(self, state: QueueState, leave: Leave) -> None:
+    def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
         self._state = state
         self._leave = leave
 
@@ -75,7 +75,7 @@ class OneByOne:
         self._leave(at, shard)
 
 
-def is_over(state: QueueState, shard: SimulatedShard, at: float, least: float = TURN) -> bool:
+def is_over(state: SimulatedQueue, shard: SimulatedShard, at: float, least: float = TURN) -> bool:
     """Whether the visit claims nothing more: the holder's time is over, or another shard waits for its turn."""
     holder = shard.holder
     if holder is None:
