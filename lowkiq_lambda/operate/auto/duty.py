@@ -127,7 +127,9 @@ class AutoDuty:
             return
         if self._core.backend.now(queue.shards[0]) - last.ended_at > 2 * self.every:
             return
-        counts = {name: len(each.shards.layout.live) for name, each in self._core.queues.items()}
+        # A queue that moves needs those of both counts: some were just made for it.
+        layouts = {name: each.shards.layout for name, each in self._core.queues.items()}
+        counts = {name: max(layout.before, layout.after) for name, layout in layouts.items()}
         try:
             self._schedules.after(queue.worker.queue_name, counts)
         except LowkiqError as error:
