@@ -15,6 +15,8 @@ import msgspec
 LONGEST: Final = 400 * 86_400.0
 """Seconds between the first and the last push."""
 MOST_IDS: Final = 100_000_000
+MOST_JOBS: Final = 20_000_000
+"""Payloads of a trace: each takes some 20 bytes, and a run of all of them a minute."""
 _MINUTE: Final = 60.0
 _FEW: Final = 50
 """Pushes of a step, below which their times are drawn one after the other: no normal number stands for so few."""
@@ -87,6 +89,8 @@ class Trace(msgspec.Struct, frozen=True):
             starts_at, last = math.floor(time / _MINUTE) * _MINUTE if starts_at is None else starts_at, time
             if time - starts_at > LONGEST:
                 raise BadTrace(f"row {place}: it is more than {LONGEST / 86_400:.0f} days after the first")
+            if len(at) + payloads > MOST_JOBS:
+                raise BadTrace(f"row {place}: there are more than {MOST_JOBS:,} payloads up to it: take a part of them")
             name = str(id_)
             number = known_ids.get(name)
             if number is None:
@@ -131,6 +135,8 @@ def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:
         raise BadTrace(f"the rates must be of at most {LONGEST / 86_400:.0f} days, and of some time")
     if not all(0 <= rate < math.inf for rate in rates):
         raise BadTrace("a rate is a number of 0 or more")
+    if (jobs := sum(rates) * step) > MOST_JOBS:
+        raise BadTrace(f"these are {jobs:,.0f} jobs, of at most {MOST_JOBS:,}: take a part of them")
     if not 1 <= ids <= MOST_IDS:
         raise BadTrace(f"there must be from 1 to {MOST_IDS:,} ids")
     if not 0 <= hot <= 1:

@@ -123,7 +123,7 @@ def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
         ("--rate 1/s --outage noon", "--outage noon is refused: give such as 10:00-10:20."),
         ("--rate 1/s --failures 100%", "give a share below 100 %"),
         ("--rate 1/s --lag-p95 0s", "give a time above 0"),
-        ("--rate 1000/s", "These are 86,400,000 jobs, of at most 20,000,000"),
+        ("--rate 1000/s", "these are 86,400,000 jobs, of at most 20,000,000"),
         ("--trace nothing.csv", "nothing.csv: No such file"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.jobs.job import digest
-from lowkiq_lambda.simulate import BadTimes, BadTrace, Choice, Times, Trace, simulate
+from lowkiq_lambda.simulate import BadTimes, BadTrace, Choice, Times, Trace, simulate, trace
 
 
 def file_of(folder: Path, text: str | bytes) -> Path:
@@ -67,6 +67,7 @@ def test_a_gap_has_no_jobs(tmp_path: Path) -> None:
         ("at,id\n0,a\n99999999,b\n", "it is more than 400 days after the first"),
         ("minute,jobs\n3,1\n3,1\n", "line 3: minute 3 is not after minute 3"),
         ("minute,jobs\n3,-1\n", "line 2: -1 jobs: give a number from 0 to 1,000,000,000"),
+        ("minute,jobs\n3,99000000\n", "these are 99,000,000 jobs, of at most 20,000,000"),
         (b"at,id\n\xff\xfe,a\n", "can't decode byte"),
     ],
 )
@@ -77,6 +78,14 @@ def test_a_file_that_lies_is_refused_with_its_line(tmp_path: Path, text: str | b
 
     assert complaint in str(refused.value)
     assert "jobs.csv" in str(refused.value)
+
+
+def test_rows_with_more_payloads_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they are laid in memory."""
+    monkeypatch.setattr(trace, "MOST_JOBS", 10)
+
+    with pytest.raises(BadTrace, match="row 2: there are more than 10 payloads up to it"):
+        Trace.of_rows([(1.0, "a", 5), (2.0, "b", 1_000_000)])
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

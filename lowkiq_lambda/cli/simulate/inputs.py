@@ -19,7 +19,6 @@ from lowkiq_lambda.simulate.trace import BadTrace, Trace
 from lowkiq_lambda.views.lateness import HourDigest
 from lowkiq_lambda.views.queues import QueueHistory
 
-MOST_JOBS: Final = 20_000_000
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
 DAY: Final = 1_440
@@ -86,7 +85,6 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
         rates[begin:end] = [per_second(rate)] * (end - begin)
     guesses = _guesses(load)
     ids = IDS if load.ids is None else load.ids
-    _refuse_too_many(sum(rates) * MINUTE)
 
     def draw(seed: int) -> Trace:
         return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed)
@@ -96,14 +94,8 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
 
 
-def _refuse_too_many(jobs: float) -> None:
-    if jobs > MOST_JOBS:
-        raise ConfigError(f"These are {jobs:,.0f} jobs, of at most {MOST_JOBS:,}: take a part of them.")
-
-
 def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
     trace = Trace.read_csv(path, ids=load.ids or IDS, skew=load.skew or 0.0, seed=load.seed)
-    _refuse_too_many(trace.jobs)
     guesses: list[str] = []
     if trace.seconds > 0 and len(trace.hashes) == (load.ids or IDS) and load.ids is None:
         guesses = _guesses(load)
@@ -145,7 +137,6 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     ids = IDS if load.ids is None else load.ids
     if not any(rates):
         raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
-    _refuse_too_many(sum(rates) * MINUTE)
 
     def draw(seed: int) -> Trace:
         return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed, starts_at=begin)
