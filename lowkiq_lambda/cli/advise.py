@@ -122,19 +122,18 @@ def _load_of(app: "Lowkiq", worker: type[Worker[Any]]) -> "QueueLoad":
 
 
 def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQueue]":
-    """Hours as far as history tells: how many ids, with the present time of a call for all of them."""
+    """Hours as far as history tells: how many ids, with the mean time of an id since the queue began."""
     from lowkiq_lambda.views.lateness import HourDigest
 
     with app.operate.overview("72h", worker) as overview:
         (queue,) = overview.queues
-    with app.operate.overview("1h", worker) as lately:
-        (recent,) = lately.queues
-    series, took = queue.history.series, recent.history.took
+    series, now = queue.history.series, queue.now
+    each, computing = (seconds / max(1, now.done + now.failed) for seconds in (now.busy, now.computing))
     points = max(1, _HOUR // series.step)
     for place in range(0, len(series.ended), points):
         ended, failed = series.ended[place : place + points], sum(series.failed[place : place + points])
         ids = sum(ended)
-        busy = ids * (took.p50 if took else 0.0) / max(1, at_most(worker.batch_size))
+        busy = (ids + failed) * each
         yield HourDigest(
             at=series.began_at + place * series.step,
             seconds=float(_HOUR),
@@ -142,7 +141,7 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
             payloads=ids,
             calls=ids,
             busy=busy,
-            computing=0.0,
+            computing=(ids + failed) * computing,
             held=busy,
             failed=failed,
             dead=0,

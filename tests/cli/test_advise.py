@@ -1,15 +1,18 @@
 """`lowkiq advise`: lines, JSON, exit codes, a bill beside it; and how much room 35 days of hours take."""
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from lowkiq_lambda import Worker
 from lowkiq_lambda.operate.lateness.kept import HOURS, OpenHour, write, writing
 from lowkiq_lambda.operate.lateness.samples import Sample
-from lowkiq_lambda.stack.advice.loads import HOUR
+from lowkiq_lambda.stack.advice import loads
+from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
 from lowkiq_lambda.store.shard.keys import queue_key
 from tests.advice.months import hours_before
 from tests.cli.conftest import ShopOfCommands
@@ -85,6 +88,32 @@ def test_history_stands_in_for_hours_that_nobody_kept(shop: ShopOfCommands) -> N
     assert 0 == code
     assert "not known: the present way is taken from the processes" in out
     assert "~ times of handlers" in out
+
+
+def test_history_has_the_time_that_ids_took(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few of them a call had, of as many as it may have."""
+    name = f"{shop.queue}-batches"
+    body = {"queue_name": name, "shards_count": 1, "batch_size": 100, "perform": lambda *_: time.sleep(0.02)}
+    worker: type[Worker] = shop.app.worker(type("InBatches", (Worker,), body))
+    for job_id in "ab":
+        worker.push(job_id)
+        shop.app.drain()
+    loads_of: list[QueueLoad] = []
+    load_of = loads.load_of
+
+    def reading(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
+        loads_of.extend(queues)
+        return load_of(queues, at)
+
+    monkeypatch.setattr(loads, "load_of", reading)
+    # History has the minutes that are over.
+    monkeypatch.setattr(type(shop.app.core.clock), "time", lambda _clock: time.time() + 7_200.0)
+    code, _, error = shop.run("advise")
+
+    assert 0 == code, error
+    (load,) = (each for each in loads_of if each.name == name)
+    assert 2 == load.ids
+    assert 0.04 <= load.busy <= 1.0
 
 
 def test_a_bill_stands_beside_the_estimate(shop: ShopOfCommands, lived: Lived, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def _unknown(load: MonthLoad) -> Iterator[str]:
         yield "no hour is known: let the app run, with LOWKIQ_HISTORY_DAYS=35 so that its hours are kept"
         return
     if load.is_rough:
-        yield "~ times of handlers are those of the last hour: hours are kept with LOWKIQ_HISTORY_DAYS=35"
+        yield "~ times of handlers are their mean since the queue began: hours are kept with LOWKIQ_HISTORY_DAYS=35"
     if load.hours < 7 * 24:
         yield f"~ {load.hours:.0f} hours are known: a weekly peak may be missing"
     yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"
