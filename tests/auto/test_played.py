@@ -119,13 +119,26 @@ def test_another_cause_leaves_the_shards_alone(sized: Sized, cause: str) -> None
 
 
 def test_slots_come_before_shards(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Handlers wait: more calls at once need no move."""
+    """Handlers wait, and their holders may let more of them run at once: that needs no move."""
+    monkeypatch.setattr(visit, "thread_time", lambda: 0.0)
+    sized.arrive_late()
+    sized.minutes(9)
+    monkeypatch.setattr(sized.worker, "concurrency", Auto(least=1, most=2))
+    sized.look()
+
+    assert (1, "refusal", "slots") == (sized.shards, sized.decision.answer, sized.decision.cause)
+
+
+def test_where_code_fixes_the_slots_shards_are_made(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers wait, and nobody but a person can let more of them run at once: the line says that this is cheaper."""
     monkeypatch.setattr(visit, "thread_time", lambda: 0.0)
     sized.arrive_late()
 
-    decision = sized.sized()
+    sized.sized()
 
-    assert (1, "refusal", "slots") == (sized.shards, decision.answer, decision.cause)
+    assert 4 == sized.shards
+    (line,) = sized.lines
+    assert line.target.endswith("; its calls wait, and with a higher concurrency no move is needed")
 
 
 def test_slow_handlers_come_before_shards(sized: Sized) -> None:

@@ -222,7 +222,7 @@ def test_a_short_time_shortens_the_parts_and_leaves_out_the_whole(monkeypatch: p
     """A choice runs some of the jobs that its share of the time allows, which follows from no clock."""
     trace = Trace.of_rates([0.05] * 1_440)
     choices = [Choice(compute="minute", shards=shards) for shards in (5, 4, 3)]
-    most = 1_000
+    most = 200
     monkeypatch.setattr(comparing, "JOBS_A_SECOND", 2 * most * len(choices) / 60)
     pieces = comparing.parts_of(trace, most)
     results = [*filter(None, ChoiceComparison(trace, Times()).run(choices, lambda one, _: one.shards))]

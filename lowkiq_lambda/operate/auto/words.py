@@ -19,8 +19,9 @@ def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] 
         return f"{facts.shards} → {proposal.to} shards: half of them suffice for the busiest minute of a day, {pause}"
     why = f"for {facts.minutes} of {LOOKED} min all were held, slots {facts.busy:.0%} busy, oldest {lasting(facts.lag)}"
     hope = "" if expected is None else f"; p95 {lasting(expected[0])} → {lasting(expected[1])} expected"
+    cheaper = "; its calls wait, and with a higher concurrency no move is needed" if facts.are_fixed else ""
     short = f"; {proposal.size.short}" if proposal.size.short else ""
-    return f"{facts.shards} → {proposal.to} shards: {why}{hope}, {pause}{short}"
+    return f"{facts.shards} → {proposal.to} shards: {why}{hope}, {pause}{short}{cheaper}"
 
 
 def refusal_of(facts: AutoFacts, refusal: Unmoved) -> str:
