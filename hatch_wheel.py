@@ -57,8 +57,8 @@ INTERNAL: Final[Mapping[str, Sequence[str]]] = {
         "runs",
         "schedules",
         "tasks",
-    ]
-    + ["tenants"],
+        "tenants",
+    ],
     "operate/verify": ["rules", "verifier"],
     "providers": ["aws/iam"],
     "push": ["remote"],
