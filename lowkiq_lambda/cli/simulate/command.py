@@ -51,7 +51,8 @@ EXAMPLES
     lowkiq simulate --trace jobs.csv --took 50ms --lag-p95 1m
   These choices, each with each:
     lowkiq simulate --rate 50/s --took 50ms --lag-p95 1s \\
-      --try shards=5,20 --try concurrency=1,10 --try compute=minute,fargate:0.25x1
+      --try shards=5,20 --try concurrency=1,10 \\
+      --try compute=minute,fargate:0.25x1
   What an outage of twenty minutes leads to, as a chart:
     lowkiq simulate --rate 20/s --took 40ms --outage 10:00-10:20 --plot
 """
