@@ -7,8 +7,9 @@ from the time that there is by a speed that is assumed, so that equal seeds give
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing import get_context
 from typing import Final, NamedTuple, TypeAlias
 
@@ -257,12 +258,14 @@ def _runner(
     with ProcessPoolExecutor(processes, get_context("spawn"), _prepare, (trace, pieces)) as pool:
 
         def run(jobs: Sequence[Job], deadline: float) -> Iterator[tuple[int, Outcome]]:
-            futures = [pool.submit(_run_one, job) for job in jobs]
-            for future in as_completed(futures):
-                if not future.cancelled():
+            # A pool cancels nothing that it has queued for its processes, so each gets its next run when it is free.
+            todo = iter(jobs)
+            running = {pool.submit(_run_one, job) for job in islice(todo, processes)}
+            while running:
+                over, running = wait(running, return_when=FIRST_COMPLETED)
+                if time.monotonic() < deadline:
+                    running |= {pool.submit(_run_one, job) for job in islice(todo, len(over))}
+                for future in over:
                     yield note(future.result())
-                if time.monotonic() > deadline:
-                    for other in futures:
-                        other.cancel()
 
         yield run
