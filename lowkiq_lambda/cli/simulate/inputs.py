@@ -73,7 +73,7 @@ def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice)
 
 
 def _of_rates(load: LoadWords, base: Choice) -> Inputs:
-    rates = [per_second(load.rate or "0")] * DAY
+    rates = [per_second(load.rate or "")] * DAY
     for number, peak in enumerate(load.peaks, 1):
         rate, _, length = peak.partition(":")
         try:
@@ -81,7 +81,9 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
         except ValueError as error:
             raise ConfigError(f"--peak {peak} is refused: give a rate and a length, such as 70/s:15m.") from error
         begin = DAY * number // (len(load.peaks) + 1)
-        end = min(DAY, begin + max(1, minutes))
+        end = begin + max(1, minutes)
+        if end > DAY:
+            raise ConfigError(f"--peak {peak} is refused: it begins at {begin // 60:02}:{begin % 60:02}, and the day ends.")
         rates[begin:end] = [per_second(rate)] * (end - begin)
     guesses = _guesses(load)
     ids = IDS if load.ids is None else load.ids
