@@ -5,12 +5,13 @@ from the time that there is by a speed that is assumed, so that equal seeds give
 """
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -255,17 +256,39 @@ def _runner(
         finally:
             _OF_PROCESS.clear()
         return
+    others = {*active_children()}
     with ProcessPoolExecutor(processes, get_context("spawn"), _prepare, (trace, pieces)) as pool:
+
+        def begun(jobs: Iterable[Job]) -> set[Future[tuple[int, Outcome]]]:
+            with _no_interrupts():
+                return {pool.submit(_run_one, job) for job in jobs}
 
         def run(jobs: Sequence[Job], deadline: float) -> Iterator[tuple[int, Outcome]]:
             # A pool cancels nothing that it has queued for its processes, so each gets its next run when it is free.
             todo = iter(jobs)
-            running = {pool.submit(_run_one, job) for job in islice(todo, processes)}
+            running = begun(islice(todo, processes))
             while running:
                 over, running = wait(running, return_when=FIRST_COMPLETED)
                 if time.monotonic() < deadline:
-                    running |= {pool.submit(_run_one, job) for job in islice(todo, len(over))}
+                    running |= begun(islice(todo, len(over)))
                 for future in over:
                     yield note(future.result())
 
-        yield run
+        try:
+            yield run
+        except BaseException:
+            # Nobody waits for what they do, and Ctrl-C is not for them.
+            for process in {*active_children()} - others:
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes that begin here never see Ctrl-C, of which each would print where it was; this one sees it after."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -25,7 +25,7 @@ class AlwaysOn:
         choice = state.choice
         kind = OneByOne if choice.concurrency == 1 else SideBySide
         self.visits: OneByOne | SideBySide = kind(state, self.leave)
-        self._most_visits = choice.max_running if choice.max_running and choice.concurrency == 1 else math.inf
+        self._most_visits = choice.max_running or math.inf
         self._held = 0
         self._pool = SimulatedHolder(0.0, math.inf, choice.threads, is_alone=False)
         self._delay = choice.start

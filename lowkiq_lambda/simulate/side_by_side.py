@@ -55,7 +55,6 @@ class SideBySide:
     def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
         self._state = state
         self._leave = leave
-        self._starved: set[SimulatedShard] = set()
         """Shards whose next call waits for the limit of the queue."""
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
@@ -124,9 +123,6 @@ class SideBySide:
         state, left, holder = self._state, standing.left, shard.holder
         choice = state.choice
         while left and standing.running < choice.concurrency and holder is not None:
-            if choice.max_running and state.running >= choice.max_running:
-                self._starved.add(shard)
-                return
             part = [left.popleft() for _ in range(min(choice.batch, len(left)))]
             begins = state.permitted_at(at, len(part)) if choice.rate else at
             standing.running += 1
@@ -151,11 +147,6 @@ class SideBySide:
         standing.ended += part
         standing.unsettled_since = min(standing.unsettled_since, at)
         self._go_on(at, shard, standing)
-        if self._starved:
-            waiting, self._starved = self._starved, set()
-            for other in waiting:
-                if other.side is not None and other is not shard:
-                    self._go_on(at, other, other.side)
 
     def _settle(self, at: float, shard: SimulatedShard, standing: SideStanding) -> float:
         """Write what has ended, and claim what there is room for; when that is done."""

@@ -1,7 +1,10 @@
 """`lowkiq simulate`: its three inputs, the choices, the table, and the exit codes."""
 
 import json
+import os
 import shlex
+import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +26,8 @@ from lowkiq_lambda.stack.costs.simulated import simulated_bill
 from lowkiq_lambda.store.shard.keys import queue_key
 from lowkiq_lambda.views.lateness import HourDigest
 from tests.cli.conftest import ShopOfCommands
+from tests.kit.daemons import DaemonProcess
+from tests.kit.waiting import eventually
 
 FEW: Final = "--rate 0.02/s --took 40ms --ids 100 --skew 0 --computing 0"
 """A day of seventeen hundred jobs."""
@@ -88,6 +93,33 @@ def test_a_program_reads_a_line_for_each_choice(capsys: pytest.CaptureFixture[st
     assert 1 == sum(one["cheapest"] for one in lines)
     assert {None} == {one["dollars"] for one in lines if one["compute"] == "daemon"}
     assert all(one["low"] <= one["p95"] <= one["high"] for one in lines)
+
+
+def processes_of(group: int) -> list[str]:
+    """Those of the group, by their numbers."""
+    return subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False).stdout.split()
+
+
+def has_worked(process: str) -> bool:
+    """Whether it has computed for a second."""
+    words = ["ps", "-o", "cputimes=", "-p", process]
+    return int(subprocess.run(words, capture_output=True, text=True, check=False).stdout or 0) > 0
+
+
+def test_ctrl_c_ends_all_processes_of_a_long_run_without_a_word(tmp_path: Path) -> None:
+    """The terminal sends it to each of them."""
+    words = "simulate --rate 3/s --took 40ms --try shards=1,2,3,4,5,6,7,8"
+    command = DaemonProcess(shlex.split(words), {}, tmp_path / "log", program="lowkiq_lambda")
+
+    def simulates() -> bool:
+        return any(map(has_worked, {*processes_of(command.pid)} - {str(command.pid)}))
+
+    eventually(simulates, timeout=60.0, what="a process that simulates")
+    os.killpg(command.pid, signal.SIGINT)
+
+    assert 130 == command.exit_code()
+    eventually(lambda: not processes_of(command.pid), what="the end of all processes")
+    assert not command.log
 
 
 def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

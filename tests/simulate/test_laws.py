@@ -180,6 +180,18 @@ def test_a_limit_of_calls_keeps_the_others_waiting() -> None:
     assert limited.calls * 0.1 / 2 <= limited.end
 
 
+def test_a_limit_of_visits_leaves_each_its_calls_side_by_side() -> None:
+    """Two visits of five calls each do the work of ten calls at once, as in a drain."""
+    times = Times(fixed=0.1)
+    apart, together = (
+        simulate(BURST, times, Choice(shards=10, threads=10, max_running=most, concurrency=concurrency))
+        for most, concurrency in ((10, 1), (2, 5))
+    )
+
+    assert together.p95 < 1.0
+    assert together.end == pytest.approx(apart.end, rel=0.2)
+
+
 def test_a_rate_sets_the_pace() -> None:
     """With 20 ids a second all of the trace takes a twentieth of a second for each."""
     outcome = simulate(BURST, Times(fixed=0.001), Choice(rate=20.0))

@@ -83,7 +83,9 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
         begin = DAY * number // (len(load.peaks) + 1)
         end = begin + max(1, minutes)
         if end > DAY:
-            raise ConfigError(f"--peak {peak} is refused: it begins at {begin // 60:02}:{begin % 60:02}, and the day ends.")
+            raise ConfigError(
+                f"--peak {peak} is refused: it begins at {begin // 60:02}:{begin % 60:02}, and the day ends."
+            )
         rates[begin:end] = [per_second(rate)] * (end - begin)
     guesses = _guesses(load)
     ids = IDS if load.ids is None else load.ids

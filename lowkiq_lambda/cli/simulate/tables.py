@@ -183,7 +183,8 @@ def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tup
     ids_a_second = result.pushes * outcome.runs / max(1, outcome.jobs)
     paced = bool(choice.rate) and is_late and ids_a_second > _BUSY * choice.rate
     yield paced, f"the limit rate={choice.rate:g}/s sets the pace"
-    bounded = bool(choice.max_running) and is_late and peak * slots_of(row) > _BUSY * choice.max_running
+    most = choice.max_running * choice.concurrency
+    bounded = bool(most) and is_late and peak * slots_of(row) > _BUSY * most
     yield bounded, f"the limit max_running={choice.max_running} sets the pace"
     at_once = min(choice.threads, choice.shards) * choice.concurrency
     computes = at_once * times.computing > cores and peak > _BUSY
