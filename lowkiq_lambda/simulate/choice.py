@@ -29,7 +29,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     processors of a daemon; its `processes` use at most one each. `memory`: megabytes of a function, which set its share
     of a processor; `timeout`: how long its invocations may drain; `period`: from one invocation of
     a schedule to the next; `cold_start`: of an invocation without a warm environment.
-    `max_running`: visits at once of the whole queue, each with `concurrency` calls; `rate`: ids a second that may begin; 0: no limit.
+    `max_running`: visits at once of the whole queue, each with `concurrency` calls; `rate`: ids a second that may
+    begin; 0: no limit.
     `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
     nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
     `payloads_at_once`: of an id in one call; 0: all that wait.
