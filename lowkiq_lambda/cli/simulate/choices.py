@@ -145,7 +145,7 @@ def limited(words: Sequence[str], base: Choice) -> Choice:
             changes[name] = _whole(name, text)
         elif name == "rate":
             changes[name] = per_second(text)
-        # 0 is a choice without the limit: whoever gives one has not asked for that.
+        # 0 is a choice without the limit, and somebody has asked for one.
         if not changes.get(name):
             raise ConfigError(f"--limit {word} is refused: give max_running=20 or rate=100/s.")
     return msgspec.structs.replace(base, **changes)
