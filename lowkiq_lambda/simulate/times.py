@@ -32,11 +32,11 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str, *, spread: float = 0.0, computing: float = 0.0) -> Self:
-        """The times of `40ms+10ms/payload+2ms/id`: a number without a unit is seconds. Raises BadTimes."""
+        """The times of `40ms+10ms/payload+2ms/id`. Raises BadTimes, also for a number without a unit."""
         sums = dict.fromkeys(("fixed", "each_id", "each_payload"), 0.0)
         for part in text.split("+"):
             match = _PART.fullmatch(part.strip())
-            if match is None:
+            if match is None or (match[2] is None and match[1].strip("0.") != ""):
                 raise BadTimes(f"{text!r} is not a time of a handler: give such as 50ms, or 40ms+10ms/payload+2ms/id")
             number, unit, each = match.groups()
             try:

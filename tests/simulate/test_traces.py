@@ -156,7 +156,7 @@ def test_ten_million_ids_fit() -> None:
 def test_times_are_read_as_people_write_them() -> None:
     """Parts are added up, and a number alone is seconds."""
     assert Times(fixed=0.04, each_payload=0.01, each_id=0.002) == Times.parse("40ms + 10ms/payload+2ms/id")
-    assert Times(fixed=1.5, spread=0.5, computing=0.2) == Times.parse("1.5", spread=0.5, computing=0.2)
+    assert Times(fixed=1.5, spread=0.5, computing=0.2) == Times.parse("1.5s", spread=0.5, computing=0.2)
     assert Times(fixed=61.0) == Times.parse("1m+1s")
 
 

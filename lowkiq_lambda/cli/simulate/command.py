@@ -228,7 +228,7 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
         say(f"guessed  {guess}")
     times = inputs.times
     parts = [(times.fixed, ""), (times.each_id, " an id"), (times.each_payload, " a payload")]
-    words = " + ".join(f"{seconds * 1_000:.3g} ms{each}" for seconds, each in parts if seconds) or "0 ms"
+    words = " + ".join(f"{_brief(seconds)}{each}" for seconds, each in parts if seconds) or "0 ms"
     say(f"{inputs.says}, calls of {words}", "")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     say(*findings.lines(width), "", *findings.verdict())
@@ -238,6 +238,10 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
     if not all(ran):
         rest = "the best were run whole." if any(ran) else "with more --seconds the best are run whole."
         remark(f"note: the busiest hours and parts of others stand for the whole; {rest}")
+
+
+def _brief(seconds: float) -> str:
+    return f"{seconds * 1_000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def _draw(findings: "Findings", svg: Path | None, *, plot: bool) -> None:

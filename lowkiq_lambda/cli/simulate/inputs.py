@@ -62,6 +62,8 @@ class Inputs(NamedTuple):
 def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice) -> Inputs:
     """All that is needed for the simulation. Raises ConfigError, and LowkiqError where a queue is asked for."""
     ways = [load.rate is not None, load.trace is not None, queue is not None]
+    if load.peaks and load.rate is None:
+        raise ConfigError("--peak needs --rate, the jobs outside of the peaks: give such as --rate 10/s.")
     if sum(ways) != 1:
         raise ConfigError("Give one of QUEUE, --rate and --trace: a queue's own history, rates, or a file.")
     try:
