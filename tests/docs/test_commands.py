@@ -28,7 +28,7 @@ def named(page: Path) -> Iterator[Named]:
     text = page.read_text()
     lines = [line for block in BLOCK.findall(text) for line in LINE.findall(block)]
     for line in [*lines, *INLINE.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))]:
-        yield Named(line.split()[0], tuple(re.findall(r"(?<!\S)--[a-z-]+", line)))
+        yield Named(line.split()[0], tuple(re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", line)))
 
 
 @pytest.fixture(scope="module")
