@@ -49,8 +49,8 @@ COLUMNS
                   that batches took
   WAITED 95       the 95th percentile of the time that the first id of a batch
                   had been due
-  concurrency 7 (auto)   of a worker with concurrency = "auto": calls of a shard at
-                  once that holders have come to; also of batch_size
+  concurrency 7 (auto)   of a worker with concurrency = "auto": calls of a
+                  shard at once that holders have come to; also of batch_size
   NO_COLOR=1 and TERM=dumb switch colours off; a pipe has none.
 
 EXIT CODES

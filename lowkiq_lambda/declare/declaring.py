@@ -15,9 +15,9 @@ from lowkiq_lambda.declare.worker import (
     Worker,
     WorkerOptions,
     at_most,
-    auto_of,
     handler_of,
     has_limits,
+    is_auto,
     is_coroutine,
     is_generator,
     note_retry_in,
@@ -186,7 +186,7 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         from lowkiq_lambda.declare.misspelling import refuse_misspelt  # noqa: PLC0415 - few workers have names of their own
 
         refuse_misspelt(name, {attribute: getattr(worker, attribute) for attribute in sorted(own)})
-    if isinstance(worker.shards_count, int) or auto_of(worker) is None:
+    if not is_auto(worker.shards_count):
         _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
     _bind_auto(worker, name)
     _check_whole_number(name, "batch_size", _most(worker.batch_size), 1, MAX_BATCH_SIZE)

@@ -519,6 +519,15 @@ def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:
     return worker.block_except is not None and queue_name not in (worker.queue_name, *worker.block_except)
 
 
+def is_auto(declared: object) -> bool:
+    """Whether a number of a declaration is left to the library."""
+    if isinstance(declared, int | float | None):
+        return False
+    from lowkiq_lambda.jobs.auto import AUTO, Auto  # noqa: PLC0415 - only where a worker declares it
+
+    return declared == AUTO or isinstance(declared, Auto)
+
+
 def auto_of(worker: "type[Worker[Any]] | Worker") -> "Auto | None":
     """The bounds of a worker whose queue has a count of shards of its own; None where code declares the count."""
     declared: object = worker.shards_count

@@ -18,6 +18,8 @@ MOST_IDS: Final = 100_000_000
 MOST_JOBS: Final = 20_000_000
 """Payloads of a trace: each takes some 20 bytes, and a run of all of them a minute."""
 _MINUTE: Final = 60.0
+_WORTH_DIGITS: Final = 1e15
+"""From here on a number of jobs is told by its size."""
 _FEW: Final = 50
 """Pushes of a step, below which their times are drawn one after the other: no normal number stands for so few."""
 
@@ -136,7 +138,8 @@ def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:
     if not all(0 <= rate < math.inf for rate in rates):
         raise BadTrace("a rate is a number of 0 or more")
     if (jobs := sum(rates) * step) > MOST_JOBS:
-        raise BadTrace(f"these are {jobs:,.0f} jobs, of at most {MOST_JOBS:,}: take a part of them")
+        count = f"{jobs:,.0f}" if jobs < _WORTH_DIGITS else f"{jobs:.0e}"
+        raise BadTrace(f"these are {count} jobs, of at most {MOST_JOBS:,}: take a part of them")
     if not 1 <= ids <= MOST_IDS:
         raise BadTrace(f"there must be from 1 to {MOST_IDS:,} ids")
     if not 0 <= hot <= 1:

@@ -7,7 +7,7 @@ from lowkiq_lambda.stack.advice.advising import Advice, advise
 from lowkiq_lambda.stack.advice.loads import ENOUGH, HOUR, MonthLoad, load_of
 from lowkiq_lambda.stack.advice.ways import Options, WayName, ways_of
 from lowkiq_lambda.stack.costs.prices import load as load_prices
-from tests.advice.months import NOON, hour, hours_before, queue_of
+from tests.kit.months import NOON, hour, hours_before, queue_of
 
 OPTIONS = Options(256, 5, load_prices())
 

@@ -10,7 +10,7 @@ from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.activity import ActivityEntry
 from lowkiq_lambda.views.auto import AutoDecision, AutoState
 from tests.kit.apps import MakeApp
-from tests.lateness.playing import MINUTE, Played
+from tests.kit.playing import MINUTE, Played
 
 WAITED: Final = 600.0
 """Seconds for which the ids have been due already."""

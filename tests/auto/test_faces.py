@@ -18,9 +18,9 @@ from tests.auto.sizing import ONE, Sized
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.playing import MINUTE
 from tests.kit.web import Browser
 from tests.kit.workers import declare
-from tests.lateness.playing import MINUTE
 
 MODULE: Final = "app_of_auto"
 LINE: Final = "1 → 4 shards: for 7 of 8 min all were held"

@@ -20,12 +20,12 @@ from lowkiq_lambda.stack.advice.loads import HOUR
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.testing import ManualClock
-from tests.advice.months import hours_before
 from tests.auto.sizing import MANY, WAITED, Sized
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.months import hours_before
+from tests.kit.playing import MINUTE
 from tests.kit.workers import declare
-from tests.lateness.playing import MINUTE
 
 SAMPLE: Final = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 

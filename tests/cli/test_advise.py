@@ -14,8 +14,8 @@ from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.stack.advice import loads
 from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
 from lowkiq_lambda.store.shard.keys import queue_key
-from tests.advice.months import hours_before
 from tests.cli.conftest import ShopOfCommands
+from tests.kit.months import hours_before
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 Lived: TypeAlias = Callable[[int, int], str]

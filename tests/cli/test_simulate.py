@@ -144,7 +144,7 @@ def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
         ("--rate 1/s --peak 5/s:soon", "--peak 5/s:soon is refused"),
         ("--rate 1/s --peak 5/s:13h", "--peak 5/s:13h is refused: it begins at 12:00, and the day ends."),
         ("--rate=", "'' is not a rate: give such as 10/s"),
-        ("--rate 1e300/s", "These are 9e+304 jobs"),
+        ("--rate 1e300/s", "these are 9e+304 jobs"),
         ("--rate 1/s --limit max_running=0", "--limit max_running=0 is refused"),
         ("--rate 1/s --limit rate=0/s", "--limit rate=0/s is refused"),
         ("--rate 1/s --took soon", "'soon' is not a time of a handler"),

@@ -136,11 +136,11 @@ def test_the_web_app_takes_webhooks_and_says_what_is_left(lowkiq: AppUnderTest, 
     assert 202 == browser.ask("POST", "/webhooks/stock", body=json.dumps(moved).encode()).status
     refused = browser.ask("POST", "/webhooks/orders", body=b'{"id": "7"}')
     assert (422, "Object missing required field `version`") == (refused.status, refused.json["reason"])
-    assert {"waiting": 2, "morgue": []} == browser.get("/status").json
+    assert {"waiting": 2, "morgue": [], "moves": []} == browser.get("/status").json
     lowkiq.drain()
     lowkiq.advance(seconds=3)
     lowkiq.drain()
-    assert {"waiting": 0, "morgue": []} == browser.get("/status").json
+    assert {"waiting": 0, "morgue": [], "moves": []} == browser.get("/status").json
     assert ({"sku-1": 5}, ["7"]) == (erp.stock, list(erp.orders))
 
 
@@ -155,7 +155,7 @@ def test_an_export_whose_process_is_killed_behind_its_last_item_is_left_to_do(
         lowkiq.drain()
     assert {} == erp.catalogues
 
-    assert {"waiting": 1, "morgue": []} == Browser(web).get("/status").json
+    assert {"waiting": 1, "morgue": [], "moves": []} == Browser(web).get("/status").json
     lowkiq.drain()
     assert 1 == len(erp.catalogues)
-    assert {"waiting": 0, "morgue": []} == Browser(web).get("/status").json
+    assert {"waiting": 0, "morgue": [], "moves": []} == Browser(web).get("/status").json

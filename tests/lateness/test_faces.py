@@ -14,8 +14,8 @@ from lowkiq_lambda.operate.doctor.checkup import look_for_needs
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
+from tests.kit.playing import Played
 from tests.kit.web import Browser
-from tests.lateness.playing import Played
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.doctor.findings import Need

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.keys import queue_key
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.lateness import HourDigest
 from tests.kit.apps import MakeApp
-from tests.lateness.playing import Played
+from tests.kit.playing import Played
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 

@@ -6,7 +6,7 @@ from lowkiq_lambda import Rate
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.lateness.playing import Played
+from tests.kit.playing import Played
 
 WAITED = 600.0
 MANY = range(900)

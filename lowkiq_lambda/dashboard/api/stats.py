@@ -111,7 +111,7 @@ def auto(context: RequestContext, params: QueueParams) -> AutoState:
     worker = worker_named(context, params.queue)
     if auto_of(worker) is None:
         sentence = f"The code declares the number of shards of {params.queue!r}."
-        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", sentence)
+        raise ApiError(HTTPStatus.NOT_FOUND, "not_found", sentence)
     return context.app.operate(worker).auto.state()
 
 

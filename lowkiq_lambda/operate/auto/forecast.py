@@ -42,7 +42,11 @@ def forecast_of(  # noqa: PLR0913, PLR0917 - what is played
     def p95(shards: int) -> float | None:
         if not daemons or not measured:
             return None
-        from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
+        try:
+            from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
+        except ModuleNotFoundError:
+            # The package of a function has no simulation.
+            return None
 
         rates[:] = rates or _rates(_last_hour(backend, worker.queue_name, retry_for))
         if not any(rates):

@@ -12,6 +12,7 @@ ORDER: Final = (
         "damage",
         "declarations",
         "least version",
+        "releases",
         "shards",
         "verify",
         "due work",
