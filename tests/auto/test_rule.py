@@ -17,8 +17,8 @@ from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
 from lowkiq_lambda.views.lateness import HourDigest
 from tests.auto.recorded import BOUNDS, CALM, FULL, MinuteOf, Recorded
-from tests.lateness.evidence import FULL as FULL_SHARD
-from tests.lateness.evidence import UNHELD, minute, present
+from tests.kit.evidence import FULL as FULL_SHARD
+from tests.kit.evidence import UNHELD, minute, present
 
 NOW: Final = 1_800_000_000.0
 NEEDS: Final = AutoFacts(

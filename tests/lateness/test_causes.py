@@ -9,7 +9,7 @@ import pytest
 from lowkiq_lambda.operate.lateness.causes import ENOUGH, LOOKED, judge, judge_moment
 from lowkiq_lambda.operate.lateness.words import in_words
 from lowkiq_lambda.views.lateness import Cause
-from tests.lateness.evidence import FULL, ON_TIME, UNHELD, minute, present
+from tests.kit.evidence import FULL, ON_TIME, UNHELD, minute, present
 
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 EVIDENCE: Final[dict[Cause, tuple[dict[str, Any], dict[str, Any]]]] = {
