@@ -35,7 +35,7 @@ _NOT_IN_LAMBDA: Final = {
     LIBRARY: {"__main__.py", "cli", "local", "simulate", "stack", "testing"},
     "contrib": {"asgi.py"},
     "acts": {"erasure.py"},
-    "drain_schedules": {"coverage.py", "guard.py"},
+    "drain_schedules": {"coverage.py"},
     "providers": {"embedded"},
 }
 _PAGES: Final = {
