@@ -105,7 +105,9 @@ class ChoiceComparison(NamedTuple):
         return [
             None
             if place not in first
-            else self._result(choice, first[place], [*wobbles.get(place, ()), *seeds.get(place, ())], place in whole)
+            else self._result(
+                choice, first[place], [*wobbles.get(place, ()), *seeds.get(place, ())], is_whole=place in whole
+            )
             for place, choice in enumerate(choices)
         ]
 
@@ -144,7 +146,7 @@ class ChoiceComparison(NamedTuple):
                         bounds.setdefault(place, []).append(outcome.p95)
         return bounds
 
-    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], is_whole: bool) -> ChoiceResult:  # noqa: FBT001 - internal
+    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], *, is_whole: bool) -> ChoiceResult:
         return ChoiceResult(
             choice=choice,
             outcome=outcome,

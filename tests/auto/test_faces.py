@@ -2,6 +2,7 @@
 
 import json
 import sys
+from http import HTTPStatus
 from types import ModuleType
 from typing import Final
 
@@ -53,7 +54,7 @@ def test_the_page_and_the_api_have_the_line(sized: Sized) -> None:
     assert LINE in page
     assert answer["decision"]["says"].startswith(LINE)
     assert "How many shards?" not in browser.get(f"/queue?queue={other.queue_name}").text
-    assert 400 == browser.get(f"/api/v1/auto?queue={other.queue_name}").status
+    assert HTTPStatus.NOT_FOUND == browser.get(f"/api/v1/auto?queue={other.queue_name}").status
 
 
 def test_the_command_tells_and_does(sized: Sized, capsys: pytest.CaptureFixture[str]) -> None:

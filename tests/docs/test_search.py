@@ -27,7 +27,7 @@ QUESTIONS: Final = {
     "chord": "tasks.html",
     "why does a job wait": "faq.html#why-does-my-job-not-run",
     "idempotency": "repeats.html#once-for-each-event-key",
-    "kubernetes": "daemon.html",
+    "kubernetes": "scaling.html#kubernetes",
 }
 pytestmark = pytest.mark.xdist_group("docs_site")
 

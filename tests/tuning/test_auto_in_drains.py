@@ -114,7 +114,7 @@ def test_no_more_calls_than_pools_are_made_for(server_url: str, queue_name: str)
     app = Lowkiq(Config(redis_url=server_url, calls_at_once=10, threads_per_node=5))
     try:
         worker = drained(app, queue_name, waits, 60, concurrency=Auto(most=20))
-        assert Tuned(2) == tuned(app, worker)
+        assert 2 >= (tuned(app, worker).calls or 20)
     finally:
         close_app(app)
 
