@@ -47,12 +47,12 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     """The result of one job of a push.
 
     `merged`: the id was waiting already, so its time stands, and `due_at` (Unix seconds) shows it. `repeated`: a job
-    with this key was pushed before, so this one changed nothing; `due_at` is that of the id, or the time of the push if
-    the id does not wait. `buffered`: Redis does not have the job yet: it waits in this process, in an outbox, or in the
-    overflow; whether it will be merged, repeated or superseded is unknown. `superseded`: with `merge="latest"` a newer
-    payload of the id waits, or was done, so this one was not stored; `due_at` as with `repeated`. `paused`: an operator
-    has paused the id (`pause_jobs`), so it waits for the end of the pause. `dropped`: the job was to be stored
-    `unless` its id has work, and the reason why it was not; `due_at` as with `repeated`.
+    with this key was pushed before, so this one changed nothing; `due_at` is that of the id after the call, or the time
+    of the push if the id does not wait. `buffered`: Redis does not have the job yet: it waits in this process, in an
+    outbox, or in the overflow; whether it will be merged, repeated or superseded is unknown. `superseded`: with
+    `merge="latest"` a newer payload of the id waits, or was done, so this one was not stored; `due_at` as with
+    `repeated`. `paused`: an operator has paused the id (`pause_jobs`), so it waits for the end of the pause. `dropped`:
+    the job was to be stored `unless` its id has work, and the reason why it was not; `due_at` as with `repeated`.
     """
 
     id: str

@@ -1,20 +1,22 @@
 """`lowkiq advise`: lines, JSON, exit codes, a bill beside it; and how much room 35 days of hours take."""
 
 import json
-import time
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from lowkiq_lambda import Worker
+from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.operate.lateness.kept import HOURS, OpenHour, write, writing
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.stack.advice import loads
 from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
 from lowkiq_lambda.store.shard.keys import queue_key
-from tests.cli.conftest import ShopOfCommands
+from lowkiq_lambda.testing import ManualClock
+from tests.cli.conftest import MODULE, ShopOfCommands
+from tests.kit.apps import closing_app
 from tests.kit.months import hours_before
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
@@ -92,28 +94,28 @@ def test_history_stands_in_for_hours_that_nobody_kept(shop: ShopOfCommands) -> N
 
 def test_history_has_the_time_that_ids_took(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few of them a call had, of as many as it may have."""
-    name = f"{shop.queue}-batches"
-    body = {"queue_name": name, "shards_count": 1, "batch_size": 100, "perform": lambda *_: time.sleep(0.02)}
-    worker: type[Worker] = shop.app.worker(type("InBatches", (Worker,), body))
-    for job_id in "ab":
-        worker.push(job_id)
-        shop.app.drain()
-    loads_of: list[QueueLoad] = []
-    load_of = loads.load_of
+    clock, loads_of, load_of = ManualClock(), list[QueueLoad](), loads.load_of
 
     def reading(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         loads_of.extend(queues)
         return load_of(queues, at)
 
     monkeypatch.setattr(loads, "load_of", reading)
-    # History has the minutes that are over.
-    monkeypatch.setattr(type(shop.app.core.clock), "time", lambda _clock: time.time() + 7_200.0)
-    code, _, error = shop.run("advise")
+    body = {"queue_name": shop.queue, "shards_count": 1, "batch_size": 100, "perform": lambda *_: clock.advance(0.02)}
+    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url), clock=clock)) as app:
+        worker: type[Worker] = app.worker(type("InBatches", (Worker,), body))
+        for job_id in "ab":
+            worker.push(job_id)
+            app.drain()
+        # History has the minutes that are over.
+        clock.advance(7_200.0)
+        monkeypatch.setattr(sys.modules[MODULE], "app", app)
+        code, _, error = shop.run("advise")
 
     assert 0 == code, error
-    (load,) = (each for each in loads_of if each.name == name)
+    (load,) = loads_of
     assert 2 == load.ids
-    assert 0.04 <= load.busy <= 1.0
+    assert 0.04 == pytest.approx(load.busy)
 
 
 def test_a_bill_stands_beside_the_estimate(shop: ShopOfCommands, lived: Lived, tmp_path: Path) -> None:

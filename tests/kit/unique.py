@@ -1,13 +1,15 @@
 """An id of a worker, to which jobs are pushed that ask whether it has work."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from lowkiq_lambda import Lowkiq, Pushed, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.looks import look
 from tests.kit.workers import declare
+
+T = TypeVar("T")
 
 
 class Case:
@@ -33,9 +35,9 @@ class Case:
         job = look(self.app, self.worker, "7")
         return [payload for payload, _ in job.payloads] if job else []
 
-    def while_running(self, call: Callable[[], Pushed]) -> Pushed:
+    def while_running(self, call: Callable[[], T]) -> T:
         """What the call returns while the id runs for the first time, and nothing waits under it."""
-        results: list[Pushed] = []
+        results: list[T] = []
 
         def meanwhile(_batch: object) -> None:
             self.notes.then = None

@@ -44,7 +44,7 @@ class UniqueModel(JournalledModel):
             reason = self.conflict(new.id, unless, on_conflict)
             waiting = self.waiting.get(new.id)
             if reason:
-                answers.append(PushAnswer(merged=False, due_at=waiting.due_at if waiting else self.now, dropped=reason))
+                answers.append(PushAnswer(merged=False, due_at=0.0, dropped=reason))
                 continue
             entry = Entry(default if new.score is None else new.score, number, new.payload)
             if waiting and on_conflict == "replace" and not self.is_over(new.id):
@@ -55,7 +55,14 @@ class UniqueModel(JournalledModel):
                 self._put(new.id, [entry], self.now if new.due_at is None else new.due_at)
             answers.append(PushAnswer(merged=waiting is not None, due_at=self.waiting[new.id].due_at, dropped=""))
         self.arrival = first + len(jobs)
-        return answers
+        return [
+            answer._replace(due_at=self._due_after(new.id)) if answer.dropped else answer
+            for (new, *_), answer in zip(jobs, answers, strict=True)
+        ]
+
+    def _due_after(self, id_: str) -> float:
+        """When the id is due after the call, whose later payloads may have been stored."""
+        return self.waiting[id_].due_at if id_ in self.waiting else self.now
 
     def conflict(self, id_: str, unless: str, on_conflict: str) -> str:
         """Why the push is dropped, or ""."""

@@ -77,6 +77,18 @@ def test_a_push_meets_an_id_that_runs_while_another_payload_waits(case: Case, un
     assert {"waiting": "waiting", "busy": "running"}[unless] == pushed.dropped
 
 
+def test_a_dropped_job_has_the_time_that_its_call_leaves(case: Case) -> None:
+    """Two jobs of one call: the first meets the id in flight, and the second is stored for a later time."""
+    due_at = case.clock.time() + 7.0
+    jobs = [{"id": 7, "payload": "first", "unless": "busy"}, {"id": 7, "payload": "second", "due_at": due_at}]
+
+    first, second = case.while_running(lambda: case.worker.push_many(jobs))
+
+    assert ("running", due_at) == (first.dropped, first.due_at)
+    assert ("", due_at) == (second.dropped, second.due_at)
+    assert ["second"] == case.waiting
+
+
 def is_in_the_morgue(case: Case) -> None:
     """It has failed for the last time."""
     case.notes.then = raising()
