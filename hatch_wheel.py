@@ -156,23 +156,36 @@ def keeps_docstrings(place: str) -> bool:
 def bare(source: str, *, keeps_docstrings: bool) -> str:
     """The module without comments and without docstrings, those of attributes too; each line keeps its number.
 
-    A class without more keeps its own: that of an error may be its message. So does one with a decorator: a dataclass
-    would make itself another one with each import.
+    Where docstrings are kept, names that begin with an underscore have none all the same: no help shows them. A class
+    without more keeps its own: that of an error may be its message. So does one with a decorator: a dataclass would
+    make itself another one with each import.
     """
     text = _TEXT_OR_COMMENT.sub(lambda match: "" if match["comment"] else match[0], source)
     lines = text.splitlines()
-    for statement in () if keeps_docstrings else docstrings(ast.parse(source)):
+    for statement in docstrings(ast.parse(source), of_all=not keeps_docstrings):
         last = statement.end_lineno or statement.lineno
         lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
     return "\n".join([*lines, ""])
 
 
-def docstrings(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Those that may go."""
+def docstrings(tree: ast.Module, *, of_all: bool) -> Iterator[ast.stmt]:
+    """Those that may go: of all names, or of those that begin with an underscore."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             is_needed = len(node.body) == 1 or (isinstance(node, ast.ClassDef) and node.decorator_list)
-            yield from filter(_is_docstring, node.body[1:] if is_needed else node.body)
+            owners: list[ast.AST] = [node, *node.body]
+            for owner, statement in list(zip(owners, node.body, strict=False))[1 if is_needed else 0 :]:
+                if _is_docstring(statement) and (of_all or re.match("_(?!_)", _name_of(owner))):
+                    yield statement
+
+
+def _name_of(owner: ast.AST) -> str:
+    match owner:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            return ast.unparse(target).removeprefix("self.")
+    return ""
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
