@@ -63,6 +63,17 @@ def test_a_cause_has_to_hold_in_six_of_eight_minutes(cause: Cause) -> None:
     assert None is too_few.cause
 
 
+@pytest.mark.parametrize(
+    ("late", "clause"),
+    [(5, 'the cause "shards" holds for 5 of 8 minutes, and 6 are needed'), (0, "no known cause holds")],
+)
+def test_a_cause_that_holds_for_too_short_is_told(late: int, clause: str) -> None:
+    """Whoever looks in the first minutes reads what will probably be the cause, and how long it takes."""
+    minutes = [*[minute(shards=(ON_TIME, ON_TIME))] * (LOOKED - late), *[minute()] * late]
+
+    assert clause == in_words(judge(minutes, present()).cause, minutes, present(), LOOKED).clause
+
+
 @pytest.mark.parametrize(("unknown", "cause"), [(0, "shards"), (1, "shards"), (2, None), (8, None)])
 def test_two_unknown_minutes_are_no_verdict(unknown: int, cause: Cause | None) -> None:
     """Of one that is unknown the others may tell, of two they do not."""

@@ -3,7 +3,7 @@
 The order matters: a cause that more shards, or more calls at once, would make worse stands before one that they cure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.operate.lateness.minutes import HELD, Minute, Present
@@ -117,11 +117,16 @@ def judge(minutes: Sequence[Minute | None], present: Present) -> CauseVerdict:
         return CauseVerdict("somebody is at it", len(usable), len(usable))
     if len(usable) < LOOKED - UNKNOWN:
         return CauseVerdict(None, 0, len(usable))
-    for cause, holds in ROWS.items():
-        count = sum(bool(minute.late(present.limit)) and holds(minute, present) for minute in usable)
+    for cause, count in held_minutes(usable, present):
         if count >= ENOUGH:
             return CauseVerdict(cause, count, len(usable))
     return CauseVerdict(None, 0, len(usable))
+
+
+def held_minutes(minutes: Sequence[Minute], present: Present) -> Iterator[tuple[Cause, int]]:
+    """Each cause of minutes, in order, and in how many of these it holds."""
+    for cause, holds in ROWS.items():
+        yield cause, sum(bool(minute.late(present.limit)) and holds(minute, present) for minute in minutes)
 
 
 _BY_THE_MOMENT: Final[tuple[Cause, ...]] = ("failures", "limits", "compute")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.operate.lateness.causes import IDLE, LOOKED
+from lowkiq_lambda.operate.lateness.causes import ENOUGH, IDLE, LOOKED, held_minutes
 from lowkiq_lambda.operate.lateness.minutes import Minute, Present
 from lowkiq_lambda.views.lateness import Cause, Lateness
 
@@ -40,8 +40,9 @@ def in_words(cause: Cause | None, minutes: Sequence[Minute], present: Present, l
     if cause == "somebody is at it":
         return LateWords(present.at_it, (), "Wait until that is over: what is measured until then may be its effect.")
     if cause is None or last is None:
-        reason = f"{looked} of the last {LOOKED} minutes are known" if looked < LOOKED - 1 else "no known cause holds"
-        return LateWords(reason, _numbers(last, present), NOT_WATCHED if looked < LOOKED - 1 else "")
+        if looked < LOOKED - 1:
+            return LateWords(f"{looked} of the last {LOOKED} minutes are known", _numbers(last, present), NOT_WATCHED)
+        return LateWords(_nearest(minutes[-looked:], present), _numbers(last, present))
     clause, advice = _OF_CAUSE[cause](last, present)
     return LateWords(clause, _numbers(last, present), advice)
 
@@ -54,6 +55,14 @@ def lines_of(late: Lateness) -> list[str]:
         lines.append(f"Cause: {late.cause}, {held}.")
     lines += [f"  {line}" for line in late.evidence]
     return [*lines, f"-> {late.advice}"] if late.advice else lines
+
+
+def _nearest(minutes: Sequence[Minute], present: Present) -> str:
+    """Of the causes that do not hold for long enough, that which holds for longest; of equal ones the first."""
+    cause, count = max(held_minutes(minutes, present), key=lambda each: each[1])
+    if not count:
+        return "no known cause holds"
+    return f'the cause "{cause}" holds for {count} of {len(minutes)} minutes, and {ENOUGH} are needed'
 
 
 def _failures(last: Minute, present: Present) -> tuple[str, str]:
