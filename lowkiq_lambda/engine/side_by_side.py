@@ -67,7 +67,7 @@ class ConcurrentVisit(ShardVisit):
         self._may_claim = True
         self._look_at, self._empty_looks = 0.0, 0
         self._looked_at = -math.inf
-        self._is_rung = False
+        self._is_rung = self._is_awaited = False
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
@@ -138,6 +138,10 @@ class ConcurrentVisit(ShardVisit):
             self._slots.resize(settings.concurrency)
         spare = settings.ids_in(settings.settle_interval) // settings.batch_size - self._slots.most
         may_claim = self._may_claim and self._ending.reason is None
+        # No later push is told while that one waits: with all slots full, the first that becomes free looks for it.
+        if self._is_awaited and not self._slots.are_full:
+            self._is_awaited = False
+            self._look_at = min(self._look_at, self._looked_at + SOONEST_LOOK)
         # Before it is looked how many are ready: a slot that takes one from now on rings.
         self._slots.low = low_mark(self._claim_took, settings.timing.mean, self._slots.most, spare) if may_claim else 0
         return Standing(
@@ -288,6 +292,7 @@ class ConcurrentVisit(ShardVisit):
             if not self._may_claim or self._slots.unsettled_since is None:
                 return
             move = "part"
+        self._is_awaited = self._is_awaited and move == "part"
         self._flight.remove(self._shard.hand_over())
         limits = self._room()
         self._looked_at = self._settings.clock.monotonic()
@@ -306,10 +311,7 @@ class ConcurrentVisit(ShardVisit):
                 self.admission.hand_back()
 
     def _look_soon(self) -> None:
-        self._is_rung = False
-        # A slot that becomes free brings a claim with it: its batch is settled.
-        if not self._slots.are_full:
-            self._look_at = min(self._look_at, self._looked_at + SOONEST_LOOK)
+        self._is_rung, self._is_awaited = False, True
 
     def _room(self) -> ClaimLimits:
         """How much may be claimed beside what is in flight."""
