@@ -299,16 +299,19 @@ class ConcurrentVisit(ShardVisit):
         more = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
         self._claim_took = self._settings.clock.monotonic() - self._looked_at
         self._slots.unsettled_since = None
+        if move == "part":
+            return
+        due_at = self._shard.session.due_at
+        due_in = None if due_at is None else due_at - self._shard.now()
         if more:
             self._empty_looks, self._look_at = 0, 0.0
             self._take(claim, more.deliveries)
-        elif move == "more":
+        # What the claim has left would be claimed by the next; without that a look brings nothing before a push.
+        if not more or (self.admission is None and (due_in is None or due_in > 0)):
             self._empty_looks += 1
-            due_at = self._shard.session.due_at
-            due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
-            if self.admission:
-                self.admission.hand_back()
+        if not more and self.admission:
+            self.admission.hand_back()
 
     def _look_soon(self) -> None:
         self._is_rung, self._is_awaited = False, True

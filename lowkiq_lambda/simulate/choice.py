@@ -34,8 +34,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
     nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
     `payloads_at_once`: of an id in one call; 0: all that wait.
-    `settle_interval`, `round_trip`, `engine` (the engine's part of a call) and `start` (from a push to the visit of an
-    idle shard) are as measured of a daemon; `wake` is the same for a warm function that a push starts.
+    `settle_interval`, `round_trip`, `engine` (the engine's part of a call), `visit` (its part of a visit, or of waking a
+    slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is the same for a
+    warm function that a push starts.
     """
 
     shards: Annotated[int, Meta(ge=1, le=MOST_SHARDS)] = 5
@@ -58,6 +59,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     settle_interval: Seconds = 0.05
     round_trip: Seconds = 0.0008
     engine: Seconds = 0.00005
+    visit: Seconds = 0.0004
     start: Seconds = 0.0015
     wake: Seconds = 0.030
 

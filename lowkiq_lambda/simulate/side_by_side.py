@@ -26,7 +26,9 @@ class SideStanding:
 
     __slots__ = (
         "ended",
+        "is_awaited",
         "is_last",
+        "is_rung",
         "left",
         "look_at",
         "looked_at",
@@ -45,6 +47,8 @@ class SideStanding:
         self.look_at, self.looked_at, self.looks = 0.0, -math.inf, 0
         self.is_last = False
         """Whether it claims nothing more."""
+        self.is_rung = self.is_awaited = False
+        """Whether a push is told, and whether one was heard of since it last claimed."""
         self.planned_at = math.inf
         """When it looks up next."""
 
@@ -69,11 +73,17 @@ class SideBySide:
         self._go_on(at, shard, standing)
 
     def ring(self, at: float, shard: SimulatedShard) -> None:
-        """An id was pushed to the held shard: with a slot free, the visit looks for it."""
+        """An id was pushed to the held shard: once a slot is free, the visit looks for it."""
         standing: SideStanding | None = shard.side
-        if standing is not None and standing.running < self._state.choice.concurrency:
-            standing.look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
-            self._plan(max(at + self._state.choice.start, standing.look_at), shard, standing)
+        if standing is not None and not standing.is_rung:
+            standing.is_rung = True
+            self._state.plan(at + self._state.choice.start, self._hear, (shard, standing))
+
+    def _hear(self, at: float, what: tuple[SimulatedShard, SideStanding]) -> None:
+        shard, standing = what
+        standing.is_rung, standing.is_awaited = False, True
+        if shard.side is standing and standing.running < self._state.choice.concurrency:
+            self._plan(max(at, min(standing.look_at, standing.looked_at + SOONEST_LOOK)), shard, standing)
 
     def _plan(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         if at < standing.planned_at:
@@ -92,7 +102,7 @@ class SideBySide:
         now = at
         while True:
             if standing.left:
-                self._start(now, shard, standing)
+                self._start(now, shard, standing, choice.visit)
             if not standing.running and not standing.left:
                 now = self._settle(now, shard, standing)
                 if not standing.left:
@@ -100,6 +110,8 @@ class SideBySide:
                     self._leave(now, shard)
                     return
                 continue
+            if standing.is_awaited and standing.running < choice.concurrency:
+                standing.look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
             settle_at = standing.unsettled_since + choice.settle_interval
             wants_more = not standing.is_last and (
                 standing.running < choice.concurrency or len(standing.left) < self._low(shard) * choice.batch
@@ -119,12 +131,13 @@ class SideBySide:
         spare = int(choice.concurrency * choice.settle_interval / shard.mean)
         return min(math.ceil(2 * choice.round_trip * choice.concurrency / shard.mean), spare // 2)
 
-    def _start(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
+    def _start(self, at: float, shard: SimulatedShard, standing: SideStanding, delay: float = 0.0) -> None:
+        """Begin what there are slots for, so many seconds later: those of other threads have to wake."""
         state, left, holder = self._state, standing.left, shard.holder
         choice = state.choice
         while left and standing.running < choice.concurrency and holder is not None:
             part = [left.popleft() for _ in range(min(choice.batch, len(left)))]
-            begins = state.permitted_at(at, len(part)) if choice.rate else at
+            begins = delay + (state.permitted_at(at, len(part)) if choice.rate else at)
             standing.running += 1
             state.running += 1
             holder.open += 1
@@ -146,6 +159,7 @@ class SideBySide:
             state.fail(at, failed)
         standing.ended += part
         standing.unsettled_since = min(standing.unsettled_since, at)
+        self._start(at, shard, standing)
         self._go_on(at, shard, standing)
 
     def _settle(self, at: float, shard: SimulatedShard, standing: SideStanding) -> float:
@@ -154,7 +168,7 @@ class SideBySide:
         state.free(standing.ended, at)
         standing.ended = []
         standing.unsettled_since = math.inf
-        standing.looked_at = at
+        standing.looked_at, standing.is_awaited = at, False
         self._claim(at, shard, standing)
         return at + state.choice.round_trip
 
@@ -172,6 +186,6 @@ class SideBySide:
         if room > 0:
             standing.left.extend([line.popleft() for _ in range(room)])
             standing.look_at, standing.looks = 0.0, 0
-        else:
+        if room <= 0 or not line:
             standing.looks += 1
             standing.look_at = at + min(LONGEST_LOOK, FIRST_LOOK * 2 ** min(standing.looks - 1, 4))

@@ -45,13 +45,27 @@ class SimulatedHolder:
 class SimulatedShard:
     """A shard, its line of due ids, and its visit."""
 
-    __slots__ = ("began_at", "busy", "held", "holder", "holderless", "line", "mean", "payloads", "side", "waits_since")
+    __slots__ = (
+        "began_at",
+        "busy",
+        "has_gone_on",
+        "held",
+        "holder",
+        "holderless",
+        "line",
+        "mean",
+        "payloads",
+        "side",
+        "waits_since",
+    )
 
     def __init__(self) -> None:
         self.line: deque[int] = deque()
         self.holder: SimulatedHolder | None = None
         self.began_at = 0.0
         """When the visit began."""
+        self.has_gone_on = False
+        """Whether it claimed again."""
         self.mean = 0.0
         """Seconds of a call, as the engine smooths them; 0: not known."""
         self.side: Any = None

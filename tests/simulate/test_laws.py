@@ -10,7 +10,7 @@ import pytest
 from lowkiq_lambda.simulate import Choice, Compute, Outcome, Times, Trace, simulate
 
 ANOTHER: Final = pytest.mark.nightly("another of the list is part of each check")
-IDEAL: Final = Choice(shards=1, threads=1, start=0.0, round_trip=0.0, engine=0.0)
+IDEAL: Final = Choice(shards=1, threads=1, start=0.0, round_trip=0.0, engine=0.0, visit=0.0)
 """A server and an engine that take no time."""
 BURST: Final = Trace.of_rates([20.0, 45.0, 10.0], ids=2_000)
 TIMES: Final = Times(fixed=0.02, each_payload=0.002, spread=0.4)
