@@ -5,6 +5,7 @@ import pytest
 from lowkiq_lambda import Lowkiq, Rate
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import Metrics
+from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 
@@ -118,6 +119,30 @@ def test_a_rate_that_is_not_used_up_excuses_nothing(app: Lowkiq, clock: ManualCl
     clock.advance(300.0)
 
     assert (300.0, 0.0, 0.0) == lags(app, queue_name)
+
+
+def test_the_rate_that_drains_keep_is_the_one_that_counts(
+    app: Lowkiq, clock: ManualClock, queue_name: str, make_app: MakeApp
+) -> None:
+    """A process that looks may have other code: its own rate, which nobody keeps, limits nothing."""
+    notes, seen = Notes(), list[tuple[float, float, float]]()
+    worker = declare(app, queue_name, notes, rate=Rate(200, per=60), shards_count=1, batch_size=1)
+    other = make_app()
+    looking = declare(other, queue_name, Notes(), rate=Rate(2, per=60), shards_count=1, batch_size=1)
+
+    def look(_batch: object) -> None:
+        clock.advance(5.0)
+        seen.append(lags(other, queue_name))
+
+    notes.then = look
+    worker.push_many(jobs_of("abcde"))
+    app.drain()
+    explained = other.operate(looking).limits.explain()
+
+    assert [(5.0 * n, 0.0, 0.0) for n in range(1, 5)] == seen[:4]
+    assert Rate(200, per=60) == explained.rate
+    clock.advance(90.0)
+    assert Rate(2, per=60) == other.operate(looking).limits.explain().rate
 
 
 def test_a_queue_whose_places_are_taken_is_limited(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

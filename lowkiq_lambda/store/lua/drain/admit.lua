@@ -83,7 +83,7 @@ local function take_back(count)
 end
 
 local function remember()
-  call('HSET', limits, 'now', string.format('%.6f', queue_now))
+  call('HSET', limits, 'now', string.format('%.6f', queue_now), 'declared', cmsgpack.pack({ARGV[9], ARGV[10], ARGV[11]}))
   if limit then call('HSET', limits, 'log', cmsgpack.pack(log)) end
 end
 

@@ -1,6 +1,7 @@
 --! keys limits wait_list
 --! needs queue set_limits permits spend
--- The limits of a queue, its permits, and the shards that wait for one, read only.
+-- The limits of a queue, its permits, and the shards that wait for one, read only. What the code of the last visit declares
+-- counts for a while, not what the caller declares: it may be of another release, or have other settings.
 -- ARGV[4]  most permits that code declares, or ''
 -- ARGV[5]  ids that may begin in any ARGV[6] seconds, as code declares it, or ''
 -- Returns {'OK', now, most permits or '', ids or '', seconds or '', '1' where an operator has set any of that, else '',
@@ -10,7 +11,11 @@
 local refused = skew()
 if refused then return refused end
 local function text(number) return string.format('%.17g', number) end
-local most, limit, per = limits_that_count(ARGV[4], ARGV[5], ARGV[6])
+local KNOWN_FOR = 60
+local found = call('HMGET', limits, 'now', 'declared')
+local is_read, declared = pcall(cmsgpack.unpack, found[2] or '')
+local is_one = found[2] and is_read and queue_now - tonumber(found[1]) < math.max(KNOWN_FOR, tonumber(declared[3]) or 0)
+local most, limit, per = limits_that_count(unpack(is_one and declared or {ARGV[4], ARGV[5], ARGV[6]}))
 local taken, offered = {}, 0
 for _, permit in pairs((permits_now())) do
   if permit.offer then offered = offered + 1 end
