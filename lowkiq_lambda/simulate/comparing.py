@@ -176,7 +176,7 @@ def _busiest(trace: Trace) -> float:
 def parts_of(trace: Trace, most: int) -> list[Part]:
     """The busiest hour and the one after it, and parts of four others, each with how many jobs it stands for.
 
-    They are shortened alike until they have some `most` jobs.
+    They are shortened alike until they have some `most` jobs, to whole minutes: schedules come once in each.
     """
     whole = _parts(trace, 1.0)
     jobs = sum(piece.jobs for piece, _ in whole)
@@ -187,13 +187,17 @@ def _parts(trace: Trace, scale: float) -> list[Part]:
     counts = trace.per_step(PART)
     steps = max(1, round(scale * HOUR / PART))
     busiest = max(range(len(counts)), key=lambda place: sum(counts[place : place + steps]))
-    since, until = busiest * PART, busiest * PART + 2 * scale * HOUR
+    since, until = busiest * PART, busiest * PART + _minutes(2 * scale * HOUR)
     pieces = [(trace.between(since, until), float(sum(counts[busiest : busiest + 2 * steps])))]
     others = [place for place in range(len(counts)) if not busiest <= place < busiest + 2 * steps and counts[place]]
     if parts := others[:: max(1, -(-len(others) // OTHERS))]:
         each = sum(counts[place] for place in others) / len(parts)
-        pieces += [(trace.between(place * PART, (place + scale) * PART), each) for place in parts]
+        pieces += [(trace.between(place * PART, place * PART + _minutes(scale * PART)), each) for place in parts]
     return [(piece, weight) for piece, weight in pieces if piece.jobs]
+
+
+def _minutes(seconds: float) -> float:
+    return 60.0 * max(1, round(seconds / 60))
 
 
 def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:

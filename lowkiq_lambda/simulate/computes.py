@@ -108,7 +108,8 @@ class Functions(AlwaysOn):
             for shard in state.shards:
                 state.plan(state.choice.period * state.rng.random(), self._own_tick, shard)
         else:
-            state.plan(state.choice.period / 2, self._tick, None)
+            # In a part of a trace, too, one that listens has listened before.
+            state.plan(0.0 if self._kind == "linger" else state.choice.period / 2, self._tick, None)
 
     def _goes_on(self, at: float) -> bool:
         state = self._state

@@ -16,6 +16,8 @@ _MINUTE: Final = 60.0
 _MOST_PAYLOADS: Final = 1_000_000
 _MOST_JOBS: Final = 1e9
 _SECONDS_FROM: Final = 100_000_000
+_DATE: Final = 8
+"""Digits of a date without hyphens."""
 
 
 class Rows:
@@ -37,16 +39,15 @@ class Rows:
         """The number of the line that was read last."""
         return self._reader.line_num + 1
 
-    def __iter__(self) -> Iterator[dict[str, str]]:
+    def __iter__(self) -> Iterator[list[str]]:
+        columns = len(self.columns)
         try:
             for cells in self._reader:
-                if not any(map(str.strip, cells)):
+                if not (cells and cells[0]) and not any(map(str.strip, cells)):
                     continue
-                if len(cells) < len(self.columns):
-                    raise BadTrace(
-                        f"line {self.line}: {len(cells)} columns, and the first line has {len(self.columns)}"
-                    )
-                yield dict(zip(self.columns, cells, strict=False))
+                if len(cells) < columns:
+                    raise BadTrace(f"line {self.line}: {len(cells)} columns, and the first line has {columns}")
+                yield cells
         except csv.Error as error:
             raise BadTrace(f"line {self.line}: {error}") from error
 
@@ -62,6 +63,13 @@ class Rows:
 
     def moment(self, text: str) -> float:
         """A time of a cell: Unix seconds, or ISO 8601, in UTC where it names no zone."""
+        # Most files have seconds. Digits alone may be a date, and infinity is refused below.
+        try:
+            seconds = math.nan if len(text) <= _DATE else float(text)
+        except ValueError:
+            seconds = math.nan
+        if math.isfinite(seconds):
+            return seconds
         try:
             moment = datetime.fromisoformat(text.strip())
         except ValueError:
@@ -75,19 +83,23 @@ def rows_of(path: str | PathLike[str]) -> Iterator[Rows]:
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             yield Rows(file)
-    except (BadTrace, OSError, UnicodeError) as error:
+    except UnicodeError as error:
+        raise BadTrace(f"{path}: it is not UTF-8") from error
+    except (BadTrace, OSError) as error:
         raise BadTrace(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
 
 
 def pushes_of(rows: Rows) -> Iterator[tuple[float, str, int]]:
     """When, which id, how many payloads."""
     last = -math.inf
+    at, id_ = map(rows.columns.index, ("at", "id"))
+    payloads = rows.columns.index("payloads") if "payloads" in rows.columns else None
     for row in rows:
-        time = rows.moment(row["at"])
+        time = rows.moment(row[at])
         if time < last:
             raise BadTrace(f"line {rows.line}: the time runs backwards, from {last:.3f} to {time:.3f}")
         last = time
-        yield time, row["id"].strip(), _whole(rows, row.get("payloads", "1"), 1, _MOST_PAYLOADS)
+        yield time, row[id_].strip(), 1 if payloads is None else _whole(rows, row[payloads], 1, _MOST_PAYLOADS)
 
 
 def rates_of(rows: Rows) -> tuple[float, list[float]]:
@@ -97,15 +109,16 @@ def rates_of(rows: Rows) -> tuple[float, list[float]]:
     """
     rates: list[float] = []
     begin, last = 0, -1
+    place, count = map(rows.columns.index, ("minute", "jobs"))
     for row in rows:
-        minute = _minute(rows, row["minute"])
+        minute = _minute(rows, row[place])
         begin = begin if rates else minute
         if rates and minute <= last:
             raise BadTrace(f"line {rows.line}: minute {minute} is not after minute {last}")
         if (minute - begin) * _MINUTE > LONGEST:
             raise BadTrace(f"line {rows.line}: it is more than {LONGEST / 86_400:.0f} days after the first")
         rates += [0.0] * (minute - begin - len(rates))
-        jobs = rows.number(row["jobs"])
+        jobs = rows.number(row[count])
         if not 0 <= jobs <= _MOST_JOBS:
             raise BadTrace(f"line {rows.line}: {jobs:g} jobs: give a number from 0 to {_MOST_JOBS:,.0f}")
         rates.append(jobs / _MINUTE)

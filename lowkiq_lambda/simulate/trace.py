@@ -98,9 +98,11 @@ class Trace(msgspec.Struct, frozen=True):
             if number is None:
                 number = known_ids[name] = len(known_ids)
                 hashes.append(crc32(name.encode()))
-            for _ in range(payloads):
-                at.append(time - starts_at)
-                numbers.append(number)
+            at.append(time - starts_at)
+            numbers.append(number)
+            if payloads > 1:
+                at.extend(at[-1:] * (payloads - 1))
+                numbers.extend(numbers[-1:] * (payloads - 1))
         if starts_at is None:
             raise BadTrace("there is no row in it")
         return cls(at, numbers, hashes, at[-1], starts_at)

@@ -307,3 +307,19 @@ def test_plots_of_nothing_are_empty() -> None:
     assert all(line.isprintable() for line in braille(outcome, 20))
     assert svg([("<a & b>", outcome)]).count("&lt;a &amp; b&gt;") == 1
     assert msgspec.structs.asdict(outcome)["jobs"] == 1
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_the_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Nothing is simulated for minutes, and then lost."""
+    for place in (tmp_path / "none" / "lag.svg", tmp_path):
+        text = refused(capsys, f"{FEW} --try compute=minute --svg {place}")
+        assert text == f"error: --svg {place} is refused: give a file in a folder that exists."
+
+
+def test_parts_are_whole_minutes_however_short_the_time_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Else the one schedule of a shorter part comes early, and jobs would wait for half a minute at most."""
+    lines = printed(capsys, "--rate 4/s --took 1ms --ids 10 --skew 0 --computing 0 --try compute=minute --seconds 1 --json")
+
+    assert 50 < json.loads(lines)["p95"] < 60

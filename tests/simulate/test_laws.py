@@ -212,3 +212,14 @@ def test_an_invocation_is_billed_for_what_it_does() -> None:
 
     assert outcome.seconds < outcome.billed < outcome.seconds * 1.1 + 1.1 * outcome.invocations
     assert 3 <= outcome.invocations <= 5
+
+
+def test_parts_of_a_trace_are_as_late_as_the_whole_for_invocations_that_listen() -> None:
+    """A part begins in the middle of a day: somebody listens already."""
+    trace = Trace.of_rates([10.0] * 120, ids=2_000)
+    choice = Choice(shards=5, threads=5, compute="linger", timeout=57.0)
+
+    def lag(each: Trace) -> float:
+        return simulate(each, Times(fixed=0.05), choice).p95
+
+    assert 0.5 > abs(lag(trace) - lag(trace.between(3_000, 3_180)))

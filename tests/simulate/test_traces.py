@@ -68,7 +68,7 @@ def test_a_gap_has_no_jobs(tmp_path: Path) -> None:
         ("minute,jobs\n3,1\n3,1\n", "line 3: minute 3 is not after minute 3"),
         ("minute,jobs\n3,-1\n", "line 2: -1 jobs: give a number from 0 to 1,000,000,000"),
         ("minute,jobs\n3,99000000\n", "these are 99,000,000 jobs, of at most 20,000,000"),
-        (b"at,id\n\xff\xfe,a\n", "can't decode byte"),
+        (b"at,id\n\xff\xfe,a\n", "jobs.csv: it is not UTF-8"),
     ],
 )
 def test_a_file_that_lies_is_refused_with_its_line(tmp_path: Path, text: str | bytes, complaint: str) -> None:

@@ -158,6 +158,8 @@ def simulate_queue(  # noqa: PLR0913 - the options
     from lowkiq_lambda.cli.simulate.inputs import LoadWords, inputs_of
     from lowkiq_lambda.simulate.choice import Choice
 
+    if svg is not None and (svg.is_dir() or not svg.parent.is_dir()):
+        raise ConfigError(f"--svg {svg} is refused: give a file in a folder that exists.")
     base = msgspec.structs.replace(limited(attempt.limit, Choice(threads=5)), failures=attempt.failures)
     words = LoadWords(
         load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
