@@ -1,5 +1,6 @@
 """`lowkiq auto`: how many shards queues need that leave it to the library, and what people answer."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,6 +17,7 @@ from lowkiq_lambda.operate.presentation.formatting import duration, visible
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.auto.duty import ShardSchedules
     from lowkiq_lambda.operate.auto.queue_auto import QueueAuto
     from lowkiq_lambda.reshard.group import Moved, Postponed
     from lowkiq_lambda.views.auto import AutoDecision, AutoState
@@ -144,12 +146,22 @@ def _do(app: "Lowkiq", of_queue: "QueueAuto", decision: "AutoDecision", act: Act
     if not act.is_agreed(question, json=as_json):
         return NOT_APPLIED
     note(app, decision.queue, "reshard", decision.says, decision.to, act.reason)
-    of_queue.do(decision, _ignore if as_json else _report)
+    of_queue.do(decision, _ignore if as_json else _report, _schedules())
     if as_json:
         write_json({"decision": decision, "done": True})
     else:
         say(f"{decision.queue} has {decision.to} shards")
     return DONE
+
+
+def _schedules() -> "ShardSchedules | None":
+    """Those that `lowkiq stack schedules` has made, where the environment names them, as it does for functions."""
+    prefix = os.environ.get("LOWKIQ_AUTO_SCHEDULES")
+    if not prefix:
+        return None
+    from lowkiq_lambda.aws.drain_schedules.following import FollowedSchedules
+
+    return FollowedSchedules(prefix)
 
 
 def _hold(  # noqa: PLR0913, PLR0917 - what is stopped, and how it is said

@@ -131,7 +131,14 @@ def finite_number(text: str) -> float:
 
 
 def length_of(text: str) -> float | None:
-    """The seconds of a time with its unit, such as 90s, 30m, 2h or 1d; None if it is not one."""
-    number_text, unit = text[:-1], text[-1:]
-    is_length = unit in _UNITS and number_text.isascii() and number_text.isdecimal() and int(number_text[:10]) > 0
-    return min(int(number_text[:10]) * _UNITS[unit], LONGEST_LENGTH) if is_length else None
+    """The seconds of a time with its unit, such as 90s, 30m, 2h or 1d; None if it is not one.
+
+    Raises ConfigError for one that is too long.
+    """
+    number_text, unit = text[:-1].lstrip("0"), text[-1:]
+    if unit not in _UNITS or not (number_text.isascii() and number_text.isdecimal()):
+        return None
+    seconds = float(number_text[:20]) * _UNITS[unit]
+    if seconds > LONGEST_LENGTH:
+        raise ConfigError(f"{text[:20]} is too long: give {LONGEST_LENGTH / _UNITS['d']:.0f}d at most.")
+    return seconds

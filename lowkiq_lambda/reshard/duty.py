@@ -76,4 +76,11 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
         DeathTerms(config.morgue.parts, texts.dump(CRASHED), queue.worker.dead_head),
         core.backend.prefix,
     )
-    return Resharding(core.backend, facts, config.redis_retry_for, core.backend.clock, unreplicated=unreplicated)
+    return Resharding(
+        core.backend,
+        facts,
+        config.redis_retry_for,
+        core.backend.clock,
+        unreplicated=unreplicated,
+        declared=None if queue.auto is not None else queue.worker.shards_count,
+    )

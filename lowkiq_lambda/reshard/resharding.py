@@ -36,12 +36,15 @@ class Resharding:
         clock: Clock,
         *,
         unreplicated: bool = False,
+        declared: int | None = None,
     ) -> None:
+        """`declared`: the number of shards that code declares; None: it leaves that to the queue."""
         self._backend = backend
         self._replicas = None if unreplicated else Replicas(backend)
         self._queue = queue
         self._retry_for = retry_for
         self._clock = clock
+        self._declared = declared
         self.has_begun = False
         """Whether this began the move, and no other process did."""
 
@@ -67,6 +70,10 @@ class Resharding:
         while True:
             there = self._there()
             layout = _layout_of(there)
+            if there.is_auto and to == self._declared and not (there.is_moving or there.changing):
+                # Code and a command name the same number: the queue has no count of its own any more.
+                self._swap(replace(there, is_auto=False), layout, before=there)
+                continue
             if layout.after == to:
                 return layout
             self._refuse_second(there)

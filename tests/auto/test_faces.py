@@ -86,6 +86,8 @@ def test_the_command_holds_and_releases(sized: Sized, capsys: pytest.CaptureFixt
     """The hold is told with who gave it; a bad time changes nothing."""
     name = sized.worker.queue_name
     assert 2 == main(["auto", name, "--hold", "soon", "--yes"])
+    assert 2 == main(["auto", name, "--hold", "99999999999d", "--yes"])
+    assert "99999999999d is too long: give 11574d at most." in capsys.readouterr().err
     assert 0 == main(["auto", name, "--hold", "7d", "--yes"])
     capsys.readouterr()
 

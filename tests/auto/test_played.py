@@ -1,12 +1,13 @@
 """Queues played on a real server: one that needs shards gets a proposal, or the shards, and no other does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
-from lowkiq_lambda import Auto, BackendError, Rate
+from lowkiq_lambda import Auto, BackendError, LowkiqError, QueueMismatch, Rate
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto import duty as duties
 from lowkiq_lambda.operate.auto.duty import AutoDuty
@@ -32,6 +33,29 @@ SAMPLE: Final = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0
 
 class DutyKilled(BaseException):
     """The process is gone."""
+
+
+class NotedSchedules:
+    """Schedules that are only noted, or cannot be made."""
+
+    whose: Final = "own"
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, int]] = []
+        self.fails = False
+
+    def before(self, queue_name: str, to: int) -> None:
+        """Note them."""
+        if self.fails:
+            raise LowkiqError("no rights")
+        self.made.append((queue_name, to))
+
+    def after(self, queue_name: str, counts: Mapping[str, int]) -> None:
+        """Delete none."""
+
+
+def ignore(*_: object) -> None:
+    """Ignore the report of a move."""
 
 
 ARROWS: Final = {
@@ -292,6 +316,62 @@ def test_a_count_in_code_is_accepted_beside_auto(sized: Sized, make_app: MakeApp
 
     assert 4 == sized.app.operate(sized.worker).resharding().layout.after
     assert 1 == sum(job.id == "1" for job in sized.app.operate(sized.worker).waiting.fetch(["1"]))
+
+
+def test_code_and_a_command_with_the_same_number_end_the_count_of_the_queue(
+    sized: Sized, make_app: MakeApp, queue_name: str
+) -> None:
+    """From then on code with another number is refused again, as for each queue that declares one."""
+    app = make_app(namespace=queue_name)
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    sized.worker.push_many([{"id": n} for n in range(5)])
+    worker.push_many([{"id": "beside"}])
+    app.operate(worker).reshard(to=2, unreplicated=True)
+    other = declare(make_app(namespace=queue_name), queue_name, Notes(), shards_count=7)
+
+    with pytest.raises(QueueMismatch):
+        other.push_many([{"id": 1}])
+    assert 6 == app.operate.stats()["by_worker"][queue_name]["length"]
+
+
+def test_a_yes_counts_for_the_shards_that_it_was_asked_about(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """A queue that has moved since is left alone; before a move its schedules are made, and none without them."""
+    sized = Sized(make_app, clock, queue_name, mode="propose")
+    sized.arrive_late()
+    sized.sized(8)
+    auto, schedules = sized.app.operate(sized.worker).auto, NotedSchedules()
+    decision = auto.decide()
+    with pytest.raises(LowkiqError, match="1 shards, not 2: decide again"):
+        auto.do(replace(decision, shards=2), ignore)
+    schedules.fails = True
+    with pytest.raises(LowkiqError, match="no rights"):
+        auto.do(decision, ignore, schedules)
+    assert (1, ()) == (sized.shards, sized.state.moves)
+
+    schedules.fails = False
+    auto.do(decision, ignore, schedules)
+
+    assert (4, [(queue_name, 4)]) == (sized.shards, schedules.made)
+
+
+def test_a_move_that_breaks_off_is_gone_on_with(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line is written all the same, and the duty of moves ends it."""
+    sized.arrive_late()
+    with monkeypatch.context() as patch:
+
+        def break_off(*_: object) -> bool:
+            raise BackendError("one slot is away")
+
+        patch.setattr(Resharding, "go_on", break_off)
+        sized.sized(9)
+    assert (["reshard"], "moving") == ([line.action for line in sized.lines], sized.decision.answer)
+
+    sized.clock.advance(STANDS_STILL)
+    ReshardDuty(sized.app.core).run(lambda: MINUTE)
+
+    assert (4, False) == (sized.shards, sized.app.operate(sized.worker).resharding().layout.is_moving)
 
 
 def test_a_queue_that_cannot_be_looked_at_keeps_no_other_from_it(

@@ -177,7 +177,11 @@ class AutoDuty:
         if stands and not layout.is_returning:
             memory = memory.turns(now, REST)
             self._keep(queue, memory)
-            turned = resharding.abort(lambda *_: None, remaining)
+            try:
+                turned = resharding.abort(lambda *_: None, remaining)
+            except LowkiqError as error:
+                logger.warning("a move was not turned round: %s", error, extra={"queue": queue.worker.queue_name})
+                return memory
             memory = replace(memory, epoch=turned.epoch)
             line = (
                 f"{last.shards} → {last.to} shards was turned round: for {POSTPONED / 60:.0f} min a batch held a shard"
@@ -188,8 +192,11 @@ class AutoDuty:
 
     @staticmethod
     def _go_on(queue: "Queue", resharding: "Resharding", remaining: Callable[[], float]) -> None:
-        """Move groups while there is time; the duty `moves` goes on with what is left."""
-        resharding.go_on(lambda *_: None, remaining)
+        """Move groups while there is time; the duty `moves` goes on with what is left, also after an error."""
+        try:
+            resharding.go_on(lambda *_: None, remaining)
+        except LowkiqError as error:
+            logger.warning("a move breaks off: %s", error, extra={"queue": queue.worker.queue_name})
         queue.doubt()
 
     def _said(self, decided: Decided) -> Memory:

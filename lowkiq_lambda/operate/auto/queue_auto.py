@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.declare.worker import AnyWorker
     from lowkiq_lambda.engine.queue import Queue
+    from lowkiq_lambda.operate.auto.duty import ShardSchedules
     from lowkiq_lambda.reshard.group import Report
 
 FOR_EVER: Final = 100 * 365 * DAY
@@ -70,15 +71,21 @@ class QueueAuto:
         """Decide now, by the minutes that housekeeping has kept; nothing is written."""
         return self._decided()[1].decision
 
-    def do(self, decision: AutoDecision, report: "Report") -> None:
+    def do(self, decision: AutoDecision, report: "Report", schedules: "ShardSchedules | None" = None) -> None:
         """Carry out a proposal, to its end. It counts as a move of the rule, and answers what speaks against one.
 
-        Raises LowkiqError if another move is under way, or nothing is proposed.
+        `schedules` of shards are made before it. Raises LowkiqError if these cannot be made, another move is under way,
+        the queue has moved since the decision, or nothing is proposed.
         """
         if decision.to is None:
             raise LowkiqError(f"Nothing is proposed for {decision.queue}: it {decision.says}.")
         queue, decided, look = self._decided()
-        memory = decided.memory.begins(look.now, queue.shards.layout.before, decision.to)
+        layout = queue.shards.layout
+        if layout.after != decision.shards:
+            raise LowkiqError(f"{decision.queue} has {layout.after} shards, not {decision.shards}: decide again.")
+        if schedules is not None and decision.to > decision.shards:
+            schedules.before(decision.queue, decision.to)
+        memory = decided.memory.begins(look.now, layout.before, decision.to)
         self._write(queue, KeptChange(memory=memory, answered_at=look.now))
         resharding = resharding_of(self._core, self._worker, unreplicated=look.bounds.unreplicated)
         try:
