@@ -40,7 +40,7 @@ class OneByOne:
         pop = line.popleft
         claimed = [pop() for _ in range(min(batch * batches, len(line)))]
         failed: list[tuple[int, int]] = []
-        at += half
+        at += half + choice.visit
         begin, took, ends_at = state.begin, state.took, holder.ends_at
         for place in range(0, len(claimed), batch):
             part = claimed[place : place + batch] if batch > 1 else [claimed[place]]
