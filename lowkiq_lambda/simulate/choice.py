@@ -34,9 +34,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
     nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
     `payloads_at_once`: of an id in one call; 0: all that wait.
-    `settle_interval`, `round_trip`, `engine` (the engine's part of a call), `visit` (its part of a claim, of the end
-    of a visit, or of waking a slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is the same for a
-    warm function that a push starts.
+    `settle_interval`, `round_trip`, `engine` (its part of a call), `visit` (its part of a claim, of the end of a visit,
+    or of waking a slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is
+    the same for a warm function that a push starts.
     """
 
     shards: Annotated[int, Meta(ge=1, le=MOST_SHARDS)] = 5

@@ -115,7 +115,7 @@ def push_all(worker: type[Worker], trace: Trace, begins_at: float) -> Trace:
 
 
 def warm_up(app: Lowkiq, worker: type[Worker], handler: MeasuredCalls) -> None:
-    """What a process does once, such as to send its scripts, is over: in five seconds it would be more than p95 leaves."""
+    """What a process does once, such as to send its scripts, is over: of five seconds it would be what p95 shows."""
     for number in range(WARMING):
         worker.push(f"first-{number}", time.monotonic())
     app.drain()
