@@ -96,7 +96,7 @@ def advise(  # noqa: PLR0913 - the options of a command line
     if json:
         write_json({**msgspec.to_builtins(advice), "bill": comparison, "is_due": advice.is_due})
     else:
-        say(*_lines(advice, comparison))
+        say(*_lines(advice, comparison, lag_p95))
     return DIFFERENT if advice.is_due else DONE
 
 
@@ -152,7 +152,7 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
         )
 
 
-def _lines(advice: "Advice", comparison: "list[Compared]") -> Iterator[str]:
+def _lines(advice: "Advice", comparison: "list[Compared]", target: float | None) -> Iterator[str]:
     yield from (f"not known: {one}" for one in advice.unknown)
     yield f"{exact(advice.jobs)} jobs a month, at the pace of {advice.hours:.0f} hours. Dollars are without Redis."
     yield f"this month so far ${advice.so_far:.2f}, at the same pace ${advice.month:.2f} in all"
@@ -168,7 +168,7 @@ def _lines(advice: "Advice", comparison: "list[Compared]") -> Iterator[str]:
     yield from table(("WAY", "$/MONTH", "LAG P95", ""), rows, {0, 3})
     yield advice.break_even
     if not advice.changes:
-        yield "No change saves anything."
+        yield "No change saves anything" + ("." if target is None else f" and keeps {duration(target)}.")
     yield from (line for place, change in enumerate(advice.changes, 1) for line in _change(place, change))
     if advice.managed:
         yield advice.managed

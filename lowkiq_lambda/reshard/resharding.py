@@ -28,7 +28,7 @@ _TRIES: Final = 20
 class Resharding:
     """The moves of one queue. Two at once do no harm: each finds done what the other has done."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two of them are said by name
         self,
         backend: Backend,
         queue: QueueFacts,

@@ -134,21 +134,22 @@ class Functions(AlwaysOn):
         self._warm.append(at)
 
     def _tick(self, at: float, _: object) -> None:
+        if not self._goes_on(at):
+            return
         state, choice = self._state, self._state.choice
         begins, holder = self._invoke(at, choice.threads, is_alone=False)
         state.plan(begins, self._look, holder)
-        if self._goes_on(at):
-            state.plan(at + choice.period, self._tick, None)
+        state.plan(at + choice.period, self._tick, None)
 
     def _look(self, at: float, holder: SimulatedHolder) -> None:
         self._fill(at, holder)
-        if self._kind == "linger":
+        if self._kind == "linger" and at < self._state.trace.seconds:
             self._listening.append(holder)
             self._state.plan(holder.ends_at, self._stop_listening, holder)
         elif self._kind == "start":
             for shard in sorted(self._state.ready, key=self._state.head):
                 self._start(at, shard)
-        if not holder.visits and self._kind != "linger":
+        if not holder.visits and holder not in self._listening:
             self._end(at, holder)
 
     def _stop_listening(self, at: float, holder: SimulatedHolder) -> None:

@@ -156,3 +156,10 @@ def test_a_bad_bill_is_refused_with_its_line(shop: ShopOfCommands, tmp_path: Pat
 
     assert 2 == answer[0]
     assert "line 2: 'much' is not a number" in answer[2].replace("\n", " ")
+
+
+def test_a_target_that_no_change_keeps_is_named(shop: ShopOfCommands, lived: Lived) -> None:
+    """Cheaper ways are there, and later."""
+    lived(30, 100)
+
+    assert "No change saves anything and keeps 1.0 s." in shop.run("advise", "--now", "task", "--lag-p95", "1")[1]

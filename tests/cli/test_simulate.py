@@ -320,6 +320,8 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_run(
 
 def test_parts_are_whole_minutes_however_short_the_time_is(capsys: pytest.CaptureFixture[str]) -> None:
     """Else the one schedule of a shorter part comes early, and jobs would wait for half a minute at most."""
-    lines = printed(capsys, "--rate 4/s --took 1ms --ids 10 --skew 0 --computing 0 --try compute=minute --seconds 1 --json")
+    lines = printed(
+        capsys, "--rate 4/s --took 1ms --ids 10 --skew 0 --computing 0 --try compute=minute --seconds 1 --json"
+    )
 
     assert 50 < json.loads(lines)["p95"] < 60

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.operate.presentation.formatting import duration
 from lowkiq_lambda.stack.advice.loads import MonthLoad
 from lowkiq_lambda.stack.advice.ways import Options, WayName, WayToRun, ways_of
 from lowkiq_lambda.stack.costs.bills import MEGABYTES, container_bill, dollars, minute_bill, shards_bill
@@ -20,6 +21,8 @@ SIDE_BY_SIDE: Final = 10
 """Calls at once that are tried."""
 WAITS: Final = 0.3
 """The share of computing in calls, below which more of them at once cost little."""
+_LATER: Final = 1.05
+"""From there on a lag is another one."""
 MANAGED_FROM: Final = 8.0
 """Open invocations in the mean, from which instances of your own may cost less."""
 
@@ -95,7 +98,8 @@ def _unknown(load: MonthLoad) -> Iterator[str]:
     if load.is_rough:
         yield "~ times of handlers are their mean since the queue began: hours are kept with LOWKIQ_HISTORY_DAYS=35"
     if load.hours < 7 * 24:
-        yield f"~ {load.hours:.0f} hours are known: a weekly peak may be missing"
+        known = "1 hour is" if load.hours == 1 else f"{load.hours:.0f} hours are"
+        yield f"~ {known} known: a weekly peak may be missing"
     yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"
     yield "queues: each is played alone, though all share the threads"
     yield "logs, metrics, alarms and memory: those of the template; Redis, transfer and taxes are not in it"
@@ -151,8 +155,8 @@ def _changes(load: MonthLoad, options: Options, present: WayToRun, ways: Sequenc
 
 def _risk(present: WayToRun, way: WayToRun) -> str:
     lag = ""
-    if present.p95 is not None and way.p95 is not None and way.p95 > present.p95:
-        lag = f"ids are later: p95 {way.p95:.1f} s and not {present.p95:.1f} s; "
+    if present.p95 is not None and way.p95 is not None and way.p95 > _LATER * present.p95:
+        lag = f"ids are later: p95 {duration(way.p95)} and not {duration(present.p95)}; "
     if way.is_function and not present.is_function:
         return f"{lag}a handler may run for 15 minutes at most, and starts are cold"
     if not way.is_function and present.is_function:

@@ -58,7 +58,7 @@ def read_bill(path: Path) -> ServiceBill:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
-        raise BadBill(f"{path}: it cannot be read: {error}") from error
+        raise BadBill(f"{path}: it cannot be read: {getattr(error, 'strerror', 'not UTF-8')}") from error
     rows = [(number, row) for number, row in enumerate(_rows(path, text), 1) if any(map(str.strip, row))]
     if not rows or rows[0][1][0].strip().casefold() != "service" or not rows[0][1][1:]:
         raise BadBill(f"{path}, line 1: {_HEAD}")
