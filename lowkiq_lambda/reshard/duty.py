@@ -66,6 +66,7 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
     Raises DeclarationError if it is not a worker of the app.
     """
     queue, config = core.queues.of(worker), core.config
+    count = queue.worker.shards_count
     texts = ErrorText(config.format_error, config.dump_error, config.load_error)
     first = queue.shards[0]
     facts = QueueFacts(
@@ -82,5 +83,5 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
         config.redis_retry_for,
         core.backend.clock,
         unreplicated=unreplicated,
-        declared=None if queue.auto is not None else queue.worker.shards_count,
+        declared=count if isinstance(count, int) else None,
     )

@@ -98,8 +98,8 @@ def _unknown(load: MonthLoad) -> Iterator[str]:
     if load.is_rough:
         yield "~ times of handlers are their mean since the queue began: hours are kept with LOWKIQ_HISTORY_DAYS=35"
     if load.hours < 7 * 24:
-        known = "1 hour is" if load.hours == 1 else f"{load.hours:.0f} hours are"
-        yield f"~ {known} known: a weekly peak may be missing"
+        hours = "1 hour is" if load.hours == 1 else f"{load.hours:.0f} hours are"
+        yield f"~ {hours} known: a weekly peak may be missing"
     yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"
     yield "queues: each is played alone, though all share the threads"
     yield "logs, metrics, alarms and memory: those of the template; Redis, transfer and taxes are not in it"
