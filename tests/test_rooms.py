@@ -20,7 +20,6 @@ SMALL_FOR_A_REASON: Final = {
     "declare.declared_times": "imported lazily: few workers have jobs that expire, or runs with a limit",
     "engine.overdue": "imported lazily: few queues have jobs that expire",
     "jobs.pydantic_schema": "Pydantic asks for it, where there is one",
-    "operate.lateness.hot_ids": "how ids would fall into more shards, beside the one cause that it is for",
     "push.threads": "imported lazily: it needs asyncio",
     "schedules.explanation": "imported lazily: few processes explain an expression, and those that fire never do",
     "store.server.cluster": "imported lazily: few apps have a cluster, and the client of redis-py for one is large",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
     from lowkiq_lambda.jobs.unique import OnConflict, Unique, Unless
+    from lowkiq_lambda.settings.config import Config
 
 _rng: Final = SystemRandom()
 
@@ -536,6 +537,11 @@ def auto_of(worker: "type[Worker[Any]] | Worker") -> "Auto | None":
     from lowkiq_lambda.jobs.auto import Auto  # noqa: PLC0415 - only where a worker declares it
 
     return Auto.of(declared, f"{worker.__name__ if isinstance(worker, type) else type(worker).__name__}.shards_count")
+
+
+def counts_skew(worker: "type[Worker[Any]]", config: "Config") -> bool:
+    """Whether those that drain the queue count its frequent ids: by the settings, or with a count of its own."""
+    return config.skew or (config.auto != "off" and is_auto(worker.shards_count))
 
 
 def count_of(worker: "type[Worker[Any]] | Worker") -> int:

@@ -81,6 +81,7 @@ class Drainer:
             renewers=self._renewers,
             slot_pool=lambda: self.slot_pool,
             after_settling=self._tell_settled,
+            beside=self.history.beside,
         )
         self._limits_set: dict[str, float] = {}
         """Until when (monotonic) it counts that an operator has set limits, by queue."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.declare.worker import Worker, at_most, is_coroutine, queues_before
+from lowkiq_lambda.declare.worker import Worker, at_most, counts_skew, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.failure import Death, Deaths, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
@@ -24,6 +24,7 @@ from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.history import Beside
 from lowkiq_lambda.store.shard.session import LeaseSettings
 
 if TYPE_CHECKING:
@@ -97,8 +98,10 @@ class VisitSettingsFactory:
         renewers: LeaseRenewers,
         slot_pool: "Callable[[], SlotPool]",
         after_settling: Callable[[SettledEvent], None],
+        beside: list[Beside],
     ) -> None:
         self._config = config
+        self._beside = beside
         self._clock = clock
         self._queues = queues
         self._chain: Callable[[Chain], Chain] = partial(compose, middlewares)
@@ -125,9 +128,14 @@ class VisitSettingsFactory:
     def _new(self, worker: type[Worker[Any]]) -> VisitSettings:
         config = self._config
         load = self._loader(worker)
-        performer = Performer(
-            worker, self._chain, load, self._texts.read, iterate_for(worker), self._run_limits_of(worker)
-        )
+        parts = worker, self._chain, load, self._texts.read, iterate_for(worker), self._run_limits_of(worker)
+        performer = Performer(*parts)
+        if counts_skew(worker, config):
+            from lowkiq_lambda.engine.skew import CountingPerformer, SkewCounter  # noqa: PLC0415 - few queues count
+
+            counter = SkewCounter(worker.queue_name, self._clock)
+            self._beside.append(counter.commands)
+            performer = CountingPerformer(*parts, counter)
         timing = BatchTiming()
         return VisitSettings(
             worker=worker,

@@ -165,6 +165,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     on_violation: Literal["report", "pause"] = "report"
     """What a violation that `verify` finds does to its queue: nothing, or it pauses it until an operator resumes it."""
 
+    skew: bool = False
+    """Whether drains count the payloads of the most frequent ids, for `lowkiq simulate`; with "auto" they do anyway."""
     auto: Literal["propose", "act", "off"] = "propose"
     """What housekeeping does for queues with `shards_count = "auto"`: says what they need, does it too, or neither."""
     burst_after: Annotated[float, Meta(ge=0, le=YEAR)] = 0.0

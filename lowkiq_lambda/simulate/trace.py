@@ -4,7 +4,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain, islice, repeat
 from os import PathLike
 from random import Random
 from typing import Final, Self
@@ -54,6 +54,7 @@ class Trace(msgspec.Struct, frozen=True):
         *,
         ids: int = 10_000,
         skew: float = 0.0,
+        shares: Sequence[float] = (),
         hot: float = 0.0,
         seed: int = 1,
         starts_at: float = 0.0,
@@ -61,12 +62,17 @@ class Trace(msgspec.Struct, frozen=True):
         """Pushes at random times, of so many a second in each step of `step` seconds. Raises BadTrace.
 
         `ids` are pushed alike often, or with `skew` as Zipf has it: the k-th most frequent one 1 / k ** skew as often.
-        `hot`: share of the pushes that are of one id.
+        `shares`: of the most frequent ids, in place of `skew`; the others have the rest alike. `hot`: share of the
+        pushes that are of one id.
         """
         _check(rates, step, ids, hot)
         rng = Random(seed)  # noqa: S311 - pushes need no cryptography
         at, numbers = array("d"), array("I")
-        weights = [*accumulate(number**-skew for number in range(1, ids + 1))] if skew else None
+        weights = None
+        if skew or shares:
+            each = max(0.0, 1.0 - sum(shares)) / max(1, ids - len(shares))
+            parts = chain(shares, repeat(each)) if shares else (number**-skew for number in range(1, ids + 1))
+            weights = [*accumulate(islice(parts, ids))]
         for place, rate in enumerate(rates):
             times = _times(rng, rate, step)
             begin = place * step

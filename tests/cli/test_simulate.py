@@ -173,7 +173,7 @@ def test_what_cannot_work_is_refused_in_a_line(
     assert complaint in refused(capsys, words)
 
 
-def keep_hours(shop: ShopOfCommands) -> None:
+def keep_hours(shop: ShopOfCommands, skew: tuple[int, ...] | None = None) -> None:
     """Two hours of the queue are kept: calls of 20 ms and 2 ms an id, with one id and with ten; half of it computes."""
     backend, now = shop.app.core.backend, time.time() // 3_600
     for back, fill in ((2, 1), (1, 10)):
@@ -193,6 +193,7 @@ def keep_hours(shop: ShopOfCommands) -> None:
             "p50": 0.01,
             "p95": 0.02,
             "p99": 0.03,
+            "skew": skew,
         }
         digest = msgspec.msgpack.encode(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
         key = queue_key(shop.queue, "hours", backend.prefix)
@@ -219,6 +220,21 @@ def test_a_queue_is_simulated_by_its_own_history(shop: ShopOfCommands) -> None:
     assert "calls of 20 ms + 2 ms an id" in text
     assert "guessed" not in text
     assert "3 shards" in text
+
+
+def test_a_queue_whose_ids_were_counted_is_simulated_with_their_shares(shop: ShopOfCommands) -> None:
+    """No skew is guessed, and no id is named; what the command line says counts more."""
+    shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
+    shop.app.drain()
+    keep_hours(shop, (4_000, 500))
+    words = ("simulate", shop.queue, "--ids", "50", "--spread", "0", "--try", "compute=daemon:1x5")
+    code, text, error = shop.run(*words)
+    _, overruled, _ = shop.run(*words, "--skew", "0")
+
+    assert 0 == code, error
+    assert ", 40% of them under one id" in text
+    assert "guessed" not in text
+    assert "under one id" not in overruled
 
 
 def test_a_queue_whose_holders_find_their_numbers_is_simulated(

@@ -16,7 +16,7 @@ from lowkiq_lambda.operate.presentation.moments import seconds_of
 from lowkiq_lambda.simulate.choice import Choice
 from lowkiq_lambda.simulate.times import BadTimes, Times
 from lowkiq_lambda.simulate.trace import BadTrace, Trace
-from lowkiq_lambda.views.lateness import HourDigest
+from lowkiq_lambda.views.lateness import HourDigest, mean_skew
 from lowkiq_lambda.views.queues import QueueHistory
 
 MINUTE: Final = 60.0
@@ -114,13 +114,13 @@ def _busiest(trace: Trace) -> str:
     return f", {most / MINUTE:.3g}/s in the busiest minute"
 
 
-def _guesses(load: LoadWords) -> list[str]:
+def _guesses(load: LoadWords, *, has_skew: bool = False) -> list[str]:
     """What is assumed of the ids."""
     guesses = []
     if load.ids is None:
         guesses.append(f"ids: {IDS:,}, as nothing tells how many there are (--ids)")
-    if load.skew is None:
-        guesses.append("ids: pushed alike often, as no skew was recorded (--skew)")
+    if load.skew is None and not has_skew:
+        guesses.append("ids: pushed alike often, as no skew was recorded (--skew, or LOWKIQ_SKEW=1)")
     return guesses
 
 
@@ -138,17 +138,20 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     hours = queue.operate.hours()
     history = _history(queue)
     rates, begin = _rates(history, hours)
-    guesses: list[str] = _guesses(load)
+    shares = mean_skew(hours) if load.skew is None else None
+    guesses: list[str] = _guesses(load, has_skew=shares is not None)
     times = _measured(load, history, hours, guesses)
     ids = IDS if load.ids is None else load.ids
     if not any(rates):
         raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
 
     def draw(seed: int) -> Trace:
-        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed, starts_at=begin)
+        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, shares=shares or (), seed=seed, starts_at=begin)
 
     trace = draw(load.seed)
     says = f"{queue.name}: {trace.jobs:,} jobs in {duration(trace.seconds)} from {utc(begin)} on{_busiest(trace)}"
+    if shares:
+        says += f", {shares[0]:.0%} of them under one id"
     return Inputs(trace, times, _present(queue, base), _compute(queue), says, guesses, draw)
 
 

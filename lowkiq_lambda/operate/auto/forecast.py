@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_JOBS: Final = 60_000
 """Of one run: three runs are some second of a processor."""
 IDS: Final = 10_000
-"""That the pushes are spread over, as nobody has counted them."""
+"""That the pushes are spread over, as nobody has counted how many there are."""
 SPREAD: Final = 0.5
 """Of the times of calls, of which only the mean is known."""
 _MINUTE: Final = 60.0
@@ -43,6 +43,7 @@ def forecast_of(  # noqa: PLR0913, PLR0917 - what is played
         if not daemons or not measured:
             return None
         try:
+            from lowkiq_lambda.engine.skew import HOUR, read_shares  # noqa: PLC0415 - where a move is proposed
             from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
         except ModuleNotFoundError:
             # The package of a function has no simulation.
@@ -64,7 +65,9 @@ def forecast_of(  # noqa: PLR0913, PLR0917 - what is played
             cores=max(1.0, sum(process.cores for process in daemons)),
             payloads_at_once=worker.payloads_at_once,
         )
-        return simulate(Trace.of_rates(rates, _MINUTE, ids=IDS), times, choice).p95
+        now = backend.clock.time()
+        shares = read_shares(backend, worker.queue_name, [now - HOUR, now], retry_for) or {}
+        return simulate(Trace.of_rates(rates, _MINUTE, ids=IDS, shares=[*shares.values()]), times, choice).p95
 
     return p95
 

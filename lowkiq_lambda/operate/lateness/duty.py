@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from lowkiq_lambda.declare.duty import WATCH
+from lowkiq_lambda.declare.worker import counts_skew
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
@@ -82,6 +83,12 @@ class WatchDuty:
         over = None
         if before is not None and before.number != now.number:
             over = digest_of(backend, name, before, retry_for)
+            if counts_skew(queue.worker, core.config):
+                from lowkiq_lambda.engine.skew import read_shares  # noqa: PLC0415 - few queues count
+
+                shares = read_shares(backend, name, [over.at], retry_for)
+                skew = shares and (round(10_000 * share) for share in shares.values())
+                over = msgspec.structs.replace(over, skew=skew and tuple(filter(None, skew)))
         late = look.lateness() if look.is_late else None
         if late is None:
             now = msgspec.structs.replace(now, cause="")

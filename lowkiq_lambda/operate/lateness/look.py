@@ -1,14 +1,14 @@
 """Looks at a queue, and tells whether it is late, and why. All comes from Redis, so that any process can tell."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.declare.worker import Worker, is_coroutine
+from lowkiq_lambda.declare.worker import Worker, counts_skew, is_coroutine
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.operate.inspect.limited_lag import apart
@@ -65,6 +65,7 @@ class QueueLook:
     ) -> None:
         self._core, self._reader, self._worker = core, reader, worker
         self._metrics, self._processes, self._limit = metrics, processes, limit
+        self._counts = worker is not None and counts_skew(worker, core.config)
         self._layout = reader.shards.layout
         self._live = [reader.shards[number] for number in self._layout.live]
         self.queue = self._live[0].queue_name
@@ -103,7 +104,11 @@ class QueueLook:
                 side.look(read_releases, backend, retry_for),
                 side.look(read_hours, backend, self.queue, retry_for),
             )
-            hot = side.look(read_hot, self._reader, late, self.now) if late and not self._layout.is_moving else None
+            hot = (
+                side.look(partial(read_hot, counts=self._counts), self._reader, late, self.now)
+                if late and not self._layout.is_moving
+                else None
+            )
         samples = kept.result[0] if kept else samples or ()
         present_sample = sample_of(self.now, self._layout, self._metrics, self._processes, self.queue)
         minutes = self._minutes(samples)

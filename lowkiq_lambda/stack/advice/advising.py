@@ -11,6 +11,7 @@ from lowkiq_lambda.stack.advice.loads import MonthLoad
 from lowkiq_lambda.stack.advice.ways import Options, WayName, WayToRun, ways_of
 from lowkiq_lambda.stack.costs.bills import MEGABYTES, container_bill, dollars, minute_bill, shards_bill
 from lowkiq_lambda.stack.costs.month import SECONDS
+from lowkiq_lambda.views.lateness import mean_skew
 
 NOT_WORTH: Final = 5.0
 """Dollars a month, below which a change costs more of somebody's time than it saves."""
@@ -100,7 +101,8 @@ def _unknown(load: MonthLoad) -> Iterator[str]:
     if load.hours < 7 * 24:
         hours = "1 hour is" if load.hours == 1 else f"{load.hours:.0f} hours are"
         yield f"~ {hours} known: a weekly peak may be missing"
-    yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"
+    if any(mean_skew(queue.hours) is None for queue in load.queues):
+        yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"
     yield "queues: each is played alone, though all share the threads"
     yield "logs, metrics, alarms and memory: those of the template; Redis, transfer and taxes are not in it"
 

@@ -24,6 +24,7 @@ from lowkiq_lambda.stack.costs.bills import (
 )
 from lowkiq_lambda.stack.costs.month import SECONDS, Month
 from lowkiq_lambda.stack.costs.prices import Prices
+from lowkiq_lambda.views.lateness import mean_skew
 
 WayName: TypeAlias = Literal["minute", "shards", "task", "daemon"]
 NAMES: Final[dict[WayName, str]] = {
@@ -116,7 +117,8 @@ def _way(  # noqa: PLR0913, PLR0917 - what makes a way
 def _p95(queue: QueueLoad, kind: WayName, threads: int, options: Options) -> float:
     """Of hours of the queue, as if it had all threads."""
     rates = queue.rates()
-    trace = Trace.of_rates(rates, ids=max(1_000, min(100_000, queue.ids)), seed=options.seed)
+    ids, shares = max(1_000, min(100_000, queue.ids)), mean_skew(queue.hours) or ()
+    trace = Trace.of_rates(rates, ids=ids, shares=shares, seed=options.seed)
     choice = Choice(
         shards=queue.shards,
         batch=min(queue.batch, MOST_IDS // queue.concurrency),

@@ -13,9 +13,9 @@ ARRIVALS are written by those who look what needs somebody, see `operate/inspect
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -87,6 +87,8 @@ class Slot(msgspec.Struct):
 
 
 Pending = dict[tuple[str, int], Slot]
+Beside: TypeAlias = Callable[[str], Iterable[ExtraCommand]]
+"""Further commands, of other numbers about the work of the process, by the prefix of the app's keys."""
 
 
 class Recorder:
@@ -99,6 +101,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._pending: Pending = {}
         self._began_at = 0.0
+        self.beside: Final[list[Beside]] = []
         self.has_seen_late = False
         """Whether the first id of a batch had been due for longer than LATE."""
 
@@ -126,18 +129,20 @@ class Recorder:
     def hand_over(self) -> None:
         """Let what is there travel with what is sent next anyway: it costs no round trip."""
         if self._pending:
-            self._backend.piggyback(commands(self._taken(), self._backend.prefix, self._days))
+            self._backend.piggyback(self._taken())
 
     def flush(self) -> None:
         """Write what is there now, once: what does not get through is missing from the charts."""
         if self._pending:
             with suppress(*REDIS_ERRORS):
-                send_each(self._backend.client, [*commands(self._taken(), self._backend.prefix, self._days)])
+                send_each(self._backend.client, self._taken())
 
-    def _taken(self) -> Pending:
+    def _taken(self) -> list[ExtraCommand]:
         with self._lock:
             pending, self._pending = self._pending, {}
-        return pending
+        prefix = self._backend.prefix
+        others = (command for each in self.beside for command in each(prefix))
+        return [*commands(pending, prefix, self._days), *others]
 
 
 def _sample(counts: Counter[int], times: Sequence[float]) -> None:
