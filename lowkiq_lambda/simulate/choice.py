@@ -31,8 +31,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     a schedule to the next; `cold_start`: of an invocation without a warm environment.
     `max_running`: visits at once of the whole queue, each with `concurrency` calls; `rate`: ids a second that may
     begin; 0: no limit.
-    `failures`: share of the ids of a call that fail, and run again after `retry_in`. `outages`: (from, until) in which
-    nothing is claimed, such as the pause of a reshard, or an outage of the service that handlers call.
+    `failures`: share of the ids of a call that fail, and run again after `retry_in`, and later after the fourth power
+    of their retries more. `outages`: (from, until), on the clock of the trace, in which nothing is claimed, such as
+    the pause of a reshard. `breakdowns`: the same, in which each call fails as a whole.
     `payloads_at_once`: of an id in one call; 0: all that wait.
     `settle_interval`, `round_trip`, `engine` (its part of a call), `visit` (its part of a claim, of the end of a visit,
     or of waking a slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is
@@ -55,6 +56,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     failures: Share = 0.0
     retry_in: Seconds = 15.0
     outages: tuple[tuple[float, float], ...] = ()
+    breakdowns: tuple[tuple[float, float], ...] = ()
     payloads_at_once: Annotated[int, Meta(ge=0)] = 0
     settle_interval: Seconds = 0.05
     round_trip: Seconds = 0.0008

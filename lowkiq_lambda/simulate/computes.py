@@ -22,6 +22,7 @@ class AlwaysOn:
 
     def __init__(self, state: SimulatedQueue) -> None:
         self._state = state
+        state.serve = self.serve
         choice = state.choice
         kind = OneByOne if choice.concurrency == 1 else SideBySide
         self.visits: OneByOne | SideBySide = kind(state, self.leave)
@@ -32,7 +33,7 @@ class AlwaysOn:
 
     def open(self) -> None:
         """The trace begins."""
-        for _, until in self._state.choice.outages:
+        for _, until in self._state.outages:
             self._state.plan(until, self._resume, None)
 
     def _resume(self, at: float, _: object) -> None:

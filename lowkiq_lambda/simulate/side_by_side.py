@@ -63,7 +63,7 @@ class SideBySide:
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
-        shard.began_at = at
+        shard.began_at, shard.alike = at, 0
         shard.side = SideStanding()
         self._state.plan(at + self._state.choice.round_trip, self._first, (shard, shard.side))
 
@@ -141,10 +141,8 @@ class SideBySide:
             standing.running += 1
             state.running += 1
             holder.open += 1
-            payloads = state.begin(part, begins)
-            failed = state.failing(part, payloads) if choice.failures else []
-            seconds = state.took(shard, holder, len(part), payloads)
-            state.plan(begins + seconds, self._end_call, (shard, standing, part, failed))
+            ends, failed = state.perform(begins, shard, holder, part)
+            state.plan(ends, self._end_call, (shard, standing, part, failed))
 
     def _end_call(self, at: float, what: tuple[SimulatedShard, SideStanding, list[int], list[tuple[int, int]]]) -> None:
         shard, standing, part, failed = what

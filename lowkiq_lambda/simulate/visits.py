@@ -21,7 +21,7 @@ class OneByOne:
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
-        shard.began_at, shard.has_gone_on = at, False
+        shard.began_at, shard.alike, shard.has_gone_on = at, 0, False
         if shard.holder is not None:
             shard.holder.open += 1
         self._window(at + self._state.choice.round_trip / 2, shard)
@@ -42,6 +42,7 @@ class OneByOne:
         failed: list[tuple[int, int]] = []
         at += half + choice.visit
         begin, took, ends_at = state.begin, state.took, holder.ends_at
+        can_fail = bool(choice.failures or choice.breakdowns)
         for place in range(0, len(claimed), batch):
             part = claimed[place : place + batch] if batch > 1 else [claimed[place]]
             if at + shard.mean > ends_at and at > holder.began_at + choice.cold_start + 1.0:
@@ -50,9 +51,11 @@ class OneByOne:
                 break
             if choice.rate:
                 at = state.permitted_at(at, len(part))
+            if can_fail:
+                at, more = state.perform(at, shard, holder, part)
+                failed += more
+                continue
             payloads = begin(part, at)
-            if choice.failures:
-                failed += state.failing(part, payloads)
             at += took(shard, holder, len(part), payloads)
         state.plan(at + half, self._settle, (shard, claimed, failed))
 

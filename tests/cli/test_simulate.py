@@ -135,6 +135,13 @@ def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     assert 2 == picture.read_text().count("<polyline")
 
 
+def test_a_breakdown_is_told_as_what_the_lag_hangs_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its ids are retried after it, and nothing that is tried helps."""
+    words = "--rate 1/s --ids 5 --took 10ms --breakdown 10:00-12:00 --lag-p95 1s --try compute=daemon:1x5 --try batch=5"
+
+    assert "calls fail during the breakdown, and their ids run again later" in printed(capsys, words, 1)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -158,6 +165,7 @@ def test_a_file_is_simulated_and_drawn(tmp_path: Path, capsys: pytest.CaptureFix
         ("--rate 1/s --limit speed=3", "--limit speed=3 is refused"),
         ("--rate 1/s --outage 10:20-10:00", "it must end after its begin"),
         ("--rate 1/s --outage noon", "--outage noon is refused: give such as 10:00-10:20."),
+        ("--rate 1/s --breakdown noon", "--breakdown noon is refused: give such as 10:00-10:20."),
         ("--rate 1/s --failures 100%", "give a share below 100 %"),
         ("--rate 1/s --lag-p95 0s", "give a time above 0"),
         ("--rate 1000/s", "these are 86,400,000 jobs, of at most 20,000,000"),

@@ -1,5 +1,6 @@
 """`lowkiq simulate`: what a queue would do with other shards, batches, concurrency and compute, and what that costs."""
 
+import math
 import re
 import shutil
 import sys
@@ -131,6 +132,7 @@ class TryOptions:
     ] = ()
     failures: Annotated[float, Parameter(help="Share of ids that fail: 2%.", converter=_share)] = 0.0
     outage: Annotated[str | None, Parameter(help="FROM-UNTIL of a day, in which nothing begins: 10:00-10:20.")] = None
+    breakdown: Annotated[str | None, Parameter(help="The same, in which each call fails as a whole.")] = None
     seed: Annotated[int, Parameter(help="Equal seeds give equal numbers.", converter=whole_number(0, 10**9))] = 1
     seconds: Annotated[
         float,
@@ -165,7 +167,11 @@ def simulate_queue(  # noqa: PLR0913 - the options
         load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
     )
     inputs = inputs_of(words, queue, app, base)
-    base = msgspec.structs.replace(inputs.base, outages=_outages(attempt.outage, inputs))
+    outages, breakdowns = (
+        _spans(f"--{name}", text, inputs)
+        for name, text in (("outage", attempt.outage), ("breakdown", attempt.breakdown))
+    )
+    base = msgspec.structs.replace(inputs.base, outages=outages, breakdowns=breakdowns)
     if attempt.try_:
         computes = [inputs.present] if inputs.present else ["minute", "fargate:0.25x1"]
         candidates = tried(attempt.try_, base, computes)
@@ -181,20 +187,19 @@ def simulate_queue(  # noqa: PLR0913 - the options
     return FAILED if findings.target is not None and findings.cheapest is None else DONE
 
 
-def _outages(text: str | None, inputs: "Inputs") -> tuple[tuple[float, float], ...]:
+def _spans(name: str, text: str | None, inputs: "Inputs") -> tuple[tuple[float, float], ...]:
     """Of each day of the trace."""
     if text is None:
         return ()
     match = _OUTAGE.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"--outage {text} is refused: give such as 10:00-10:20.")
+        raise ConfigError(f"{name} {text} is refused: give such as 10:00-10:20.")
     since, until = (int(match[place]) * 3_600 + int(match[place + 1]) * 60 for place in (1, 3))
     if not 0 <= since < until <= _DAY:
-        raise ConfigError(f"--outage {text} is refused: it must end after its begin, on the same day.")
-    into_day = inputs.trace.starts_at % _DAY
-    days = int(inputs.trace.seconds // _DAY) + 2
-    spans = [(day * _DAY + since - into_day, day * _DAY + until - into_day) for day in range(days)]
-    return tuple((begin, end) for begin, end in spans if end > 0 and begin < inputs.trace.seconds)
+        raise ConfigError(f"{name} {text} is refused: it must end after its begin, on the same day.")
+    trace = inputs.trace
+    days = range(int(trace.starts_at // _DAY) * _DAY, math.ceil(trace.starts_at + trace.seconds), _DAY)
+    return tuple((day + since, day + until) for day in days)
 
 
 def _findings(inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: TryOptions) -> "Findings":

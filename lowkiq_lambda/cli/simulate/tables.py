@@ -180,6 +180,7 @@ def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tup
     choice, outcome, peak = row.candidate.choice, result.outcome, result.peak
     cores, is_late = choice.usable_cores, outcome.p95 > SOME
     yield bool(choice.outages) and is_late, "nothing is performed during the outage"
+    yield bool(choice.breakdowns) and is_late, "calls fail during the breakdown, and their ids run again later"
     ids_a_second = result.pushes * outcome.runs / max(1, outcome.jobs)
     paced = bool(choice.rate) and is_late and ids_a_second > _BUSY * choice.rate
     yield paced, f"the limit rate={choice.rate:g}/s sets the pace"
