@@ -34,6 +34,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     `failures`: share of the ids of a call that fail, and run again after `retry_in`, and later after the fourth power
     of their retries more. `outages`: (from, until), on the clock of the trace, in which nothing is claimed, such as
     the pause of a reshard. `breakdowns`: the same, in which each call fails as a whole.
+    `tenants`: as of a worker, for a trace whose ids have names: those of a shard take turns, by their ids or at home.
     `payloads_at_once`: of an id in one call; 0: all that wait.
     `settle_interval`, `round_trip`, `engine` (its part of a call), `visit` (its part of a claim, of the end of a visit,
     or of waking a slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is
@@ -57,6 +58,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     retry_in: Seconds = 15.0
     outages: tuple[tuple[float, float], ...] = ()
     breakdowns: tuple[tuple[float, float], ...] = ()
+    tenants: Literal["none", "spread", "home"] = "none"
     payloads_at_once: Annotated[int, Meta(ge=0)] = 0
     settle_interval: Seconds = 0.05
     round_trip: Seconds = 0.0008
@@ -69,6 +71,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         # A value that no decoder has made is checked, too.
         if self.batch * self.concurrency > MOST_IN_FLIGHT:
             raise ValueError(f"batch times concurrency is at most {MOST_IN_FLIGHT:,}")
+        if self.tenants == "home" and self.concurrency > 1:
+            raise ValueError("tenants at home have concurrency 1")
         if self.failures >= 1.0:
             raise ValueError("where all ids fail, no simulation ends: give failures below 100 %")
 

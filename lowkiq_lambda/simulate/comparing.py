@@ -211,6 +211,9 @@ def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:
         p50=sum(one.p50 * share for one, share, _ in shares),
         p95=sum(one.p95 * share for one, share, _ in shares),
         p99=sum(one.p99 * share for one, share, _ in shares),
+        others_p95=None
+        if first.others_p95 is None
+        else sum((one.others_p95 or 0.0) * share for one, share, _ in shares),
         mean=sum(one.mean * share for one, share, _ in shares),
         most=max(one.most for one, *_ in shares),
         busy=sum(one.busy * share for one, share, _ in shares),

@@ -80,7 +80,7 @@ def _note_depth(state: SimulatedQueue, at: float, next_step: float) -> float:
 
 def _outcome(state: SimulatedQueue) -> Outcome:
     waits = state.waits
-    sample = sorted(waits[:: max(1, -(-len(waits) // _SAMPLE))])
+    sample, others = _ordered(waits), _ordered(state.others)
     for shard in state.shards:
         if shard.waits_since >= 0:
             shard.holderless += max(0.0, state.last - shard.waits_since)
@@ -104,7 +104,12 @@ def _outcome(state: SimulatedQueue) -> Outcome:
         lag=tuple(state.lags),
         depth=tuple(state.depths),
         shards=tuple(ShardOutcome(one.busy, one.held, one.holderless, one.payloads) for one in state.shards),
+        others_p95=_percentile(others, 0.95) if others else None,
     )
+
+
+def _ordered(waits: Sequence[float]) -> list[float]:
+    return sorted(waits[:: max(1, -(-len(waits) // _SAMPLE))])
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:

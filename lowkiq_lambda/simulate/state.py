@@ -6,8 +6,8 @@ or neither: a push to a waiting id merges, and one to an id in flight waits unti
 
 import math
 from array import array
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from heapq import heappush
 from itertools import count
 from random import Random
@@ -49,6 +49,44 @@ class SimulatedHolder:
         """Calls that run."""
 
 
+class Lanes:
+    """A line in which tenants take turns: one that was served goes behind all that wait."""
+
+    def __init__(self, trace: Trace, first: "array[float]") -> None:
+        self._of, self._first = trace.tenants or trace.hashes, first
+        self._lanes: dict[int, deque[int]] = {}
+        """In the order of their turns."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, _first: int) -> int:
+        """Of the heads of all lanes the id that has waited longest."""
+        return min((lane[0] for lane in self._lanes.values()), key=self._first.__getitem__)
+
+    def append(self, number: int) -> None:
+        """The id is due."""
+        self._lanes.setdefault(self._of[number], deque()).append(number)
+        self._count += 1
+
+    def popleft(self) -> int:
+        """The first id of the tenant whose turn it is."""
+        tenant = next(iter(self._lanes))
+        lane = self._lanes.pop(tenant)
+        number = lane.popleft()
+        if lane:
+            self._lanes[tenant] = lane
+        self._count -= 1
+        return number
+
+    def extendleft(self, numbers: Iterable[int]) -> None:
+        """They are given back."""
+        for number in numbers:
+            self._lanes.setdefault(self._of[number], deque()).appendleft(number)
+            self._count += 1
+
+
 class SimulatedShard:
     """A shard, its line of due ids, and its visit."""
 
@@ -68,7 +106,7 @@ class SimulatedShard:
     )
 
     def __init__(self) -> None:
-        self.line: deque[int] = deque()
+        self.line: deque[int] | Lanes = deque()
         self.holder: SimulatedHolder | None = None
         self.began_at = 0.0
         """When the visit began."""
@@ -97,8 +135,17 @@ class SimulatedQueue:
         self.rng = Random(seed)  # noqa: S311 - a simulation needs no cryptography
         self.shards = [SimulatedShard() for _ in range(choice.shards)]
         of_shards = choice.shards
-        self.shard_of = [self.shards[number % of_shards] for number in trace.hashes]
+        places = trace.tenants if choice.tenants == "home" and trace.tenants else trace.hashes
+        self.shard_of = [self.shards[number % of_shards] for number in places]
         self.first = array("d", [NOTHING]) * len(trace.hashes)
+        if choice.tenants != "none":
+            for shard in self.shards:
+                shard.line = Lanes(trace, self.first)
+        self._tenants, self._largest = trace.tenants, -1
+        if trace.tenants:
+            self._largest = Counter(map(trace.tenants.__getitem__, trace.ids)).most_common(1)[0][0]
+        self.others = array("d")
+        """Waits of payloads of all tenants but the largest."""
         self.more: dict[int, list[float]] = {}
         """Further pushes of waiting ids."""
         self.carried: dict[int, int] = {}
@@ -120,7 +167,7 @@ class SimulatedQueue:
         self.depths: list[int] = []
         self.pushed = 0
         self._next_permit = 0.0
-        self._is_plain = not (choice.failures or choice.payloads_at_once or choice.breakdowns)
+        self._is_plain = not (choice.failures or choice.payloads_at_once or choice.breakdowns or self._tenants)
         self.outages, self._breakdowns = (
             [(since - trace.starts_at, until - trace.starts_at) for since, until in spans]
             for spans in (choice.outages, choice.breakdowns)
@@ -162,8 +209,10 @@ class SimulatedQueue:
         carried = self.carried.pop(number, 0)
         pushes = [self.first[number], *self.more.pop(number, ())] if self.first[number] >= 0 else []
         room = int(min(len(pushes), max(0, most - carried)))
-        for pushed_at in pushes[:room]:
-            self.waits.append(at - pushed_at)
+        waits = [at - pushed_at for pushed_at in pushes[:room]]
+        self.waits.extend(waits)
+        if self._tenants and self._tenants[number] != self._largest:
+            self.others.extend(waits)
         self.first[number] = NOTHING
         if left := pushes[room:]:
             self.first[number] = left[0]

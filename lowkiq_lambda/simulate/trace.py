@@ -12,6 +12,8 @@ from zlib import crc32
 
 import msgspec
 
+from lowkiq_lambda.jobs.job import digest, digest_of_tenant
+
 LONGEST: Final = 400 * 86_400.0
 """Seconds between the first and the last push."""
 MOST_IDS: Final = 100_000_000
@@ -32,7 +34,8 @@ class Trace(msgspec.Struct, frozen=True):
     """Pushes in the order of their times: `at` (seconds from the begin), and a number for each id, from 0.
 
     `hashes`: the crc32 of each id, by which it is in a shard. `seconds`: of the time that the trace tells of.
-    `starts_at`: the begin, as Unix seconds; 0 where it is of no day.
+    `starts_at`: the begin, as Unix seconds; 0 where it is of no day. `tenants`: the crc32 of the tenant of each id, the
+    text before its first colon; None where ids have no names, or all the same one.
     """
 
     at: "array[float]"
@@ -40,6 +43,7 @@ class Trace(msgspec.Struct, frozen=True):
     hashes: "array[int]"
     seconds: float
     starts_at: float = 0.0
+    tenants: "array[int] | None" = None
 
     @property
     def jobs(self) -> int:
@@ -84,7 +88,7 @@ class Trace(msgspec.Struct, frozen=True):
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[float, object, int]]) -> Self:
         """Of (Unix seconds, id, payloads), in the order of their times. Raises BadTrace, with the number of the row."""
-        at, numbers, hashes = array("d"), array("I"), array("I")
+        at, numbers, hashes, tenants = array("d"), array("I"), array("I"), array("I")
         known_ids: dict[str, int] = {}
         starts_at, last = None, -math.inf
         for place, (time, id_, payloads) in enumerate(rows, 1):
@@ -103,7 +107,8 @@ class Trace(msgspec.Struct, frozen=True):
             number = known_ids.get(name)
             if number is None:
                 number = known_ids[name] = len(known_ids)
-                hashes.append(crc32(name.encode()))
+                hashes.append(digest(name))
+                tenants.append(digest_of_tenant(name))
             at.append(time - starts_at)
             numbers.append(number)
             if payloads > 1:
@@ -111,7 +116,7 @@ class Trace(msgspec.Struct, frozen=True):
                 numbers.extend(numbers[-1:] * (payloads - 1))
         if starts_at is None:
             raise BadTrace("there is no row in it")
-        return cls(at, numbers, hashes, at[-1], starts_at)
+        return cls(at, numbers, hashes, at[-1], starts_at, tenants if len({*tenants}) > 1 else None)
 
     @classmethod
     def read_csv(cls, path: str | PathLike[str], *, ids: int = 10_000, skew: float = 0.0, seed: int = 1) -> Self:
@@ -128,7 +133,7 @@ class Trace(msgspec.Struct, frozen=True):
         """Only the pushes from `since` on and before `until`, seconds of the trace; their times begin at 0 again."""
         first, end = bisect_left(self.at, since), bisect_left(self.at, until)
         at = array("d", [time - since for time in self.at[first:end]])
-        return type(self)(at, self.ids[first:end], self.hashes, until - since, self.starts_at + since)
+        return type(self)(at, self.ids[first:end], self.hashes, until - since, self.starts_at + since, self.tenants)
 
     def per_step(self, step: float = _MINUTE) -> list[int]:
         """How many payloads are pushed in each step."""

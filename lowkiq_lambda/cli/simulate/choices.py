@@ -15,6 +15,7 @@ from lowkiq_lambda.simulate.times import Times
 MOST: Final = 24
 _COMPUTES: Final = ("minute", "shards", "wake", "linger", "fargate:0.25x1")
 _WHOLE: Final = ("shards", "concurrency", "batch", "threads", "memory")
+_WORDS: Final = ("tenants", "compute")
 _FUNCTIONS: Final = ("minute", "shards", "wake", "linger", "start")
 _NAMES: Final = {"shards": "schedules of shards"}
 _PROCESSES: Final = re.compile(r"(fargate|daemon):([0-9.]+)x([0-9]+)")
@@ -41,8 +42,8 @@ def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[T
     values: dict[str, list[str]] = {"compute": [*computes]}
     for word in words:
         name, _, texts = word.partition("=")
-        if name not in {*_WHOLE, "compute"} or not texts:
-            raise ConfigError(f"--try {word} is refused: give NAME=A,B with {', '.join((*_WHOLE, 'compute'))}.")
+        if name not in {*_WHOLE, *_WORDS} or not texts:
+            raise ConfigError(f"--try {word} is refused: give NAME=A,B with {', '.join((*_WHOLE, *_WORDS))}.")
         values[name] = [text.strip() for text in texts.split(",") if text.strip()]
     count = math.prod(map(len, values.values()))
     if count > MOST:
@@ -74,7 +75,8 @@ def _better_batch(times: Times, target: float | None) -> int:
 
 
 def _candidate(values: Mapping[str, str], base: Choice) -> TriedChoice:
-    changes: dict[str, Any] = {name: _whole(name, text) for name, text in values.items() if name != "compute"}
+    changes: dict[str, Any] = {name: _whole(name, text) for name, text in values.items() if name in _WHOLE}
+    changes |= {"tenants": values["tenants"]} if "tenants" in values else {}
     name, compute, is_priced = _compute_of(values["compute"], changes.get("threads"))
     try:
         # Made anew, so that its bounds are checked.
@@ -99,6 +101,8 @@ def _details(choice: Choice, changes: Mapping[str, object]) -> Iterator[str]:
         yield f"concurrency {choice.concurrency}"
     if choice.batch > 1:
         yield f"batch {choice.batch}"
+    if choice.tenants != "none":
+        yield f"tenants {choice.tenants}"
     if "threads" in changes:
         yield f"{choice.threads} threads"
     if "memory" in changes:

@@ -122,7 +122,8 @@ class TryOptions:
             name="--try",
             negative="",
             show_default=False,
-            help="NAME=A,B of shards, concurrency, batch, threads, memory and compute (minute, shards, wake, linger, "
+            help="NAME=A,B of shards, concurrency, batch, threads, memory, tenants (none, spread, home) and "
+            "compute (minute, shards, wake, linger, "
             "start, fargate:VCPUxTASKS, daemon:PROCESSESxTHREADS); may be repeated, each with each, at most 24.",
         ),
     ] = ()

@@ -36,7 +36,8 @@ class ChoiceRow(NamedTuple):
 class ChoiceLine(msgspec.Struct, kw_only=True):
     """A choice as JSON. Times are seconds; `low` and `high` bound p95. `guessed`: whether the numbers hang on a guess.
 
-    `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on.
+    `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on. `others_p95`: of all tenants
+    but the one with most payloads.
     """
 
     choice: str
@@ -61,6 +62,7 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     guessed: bool
     is_whole: bool
     why: str
+    others_p95: float | None
 
 
 class Findings(NamedTuple):
@@ -89,6 +91,7 @@ class Findings(NamedTuple):
         """The table, for a terminal of so many columns; None: for a file."""
         best = self.cheapest
         cells = [(row, self._cells(row)) for row in self.rows]
+        others = [None if row.result is None else row.result.outcome.others_p95 for row in self.rows]
         if width is not None and width < _WIDE:
             for row, (name, p50, p95, p99, busy, price) in cells:
                 mark = f"  <- cheapest that keeps {_target(self.target or 0.0)}" if row is best else ""
@@ -96,7 +99,12 @@ class Findings(NamedTuple):
                 yield f"  lag p50 {p50}, p95 {p95}, p99 {p99}"
                 yield f"  busy {busy}, {'no price' if price == '-' else f'$ {price}'} a month"
             return
-        head, *rest = table(_HEAD, [each for _, each in cells])
+        head_cells: tuple[str, ...] = _HEAD
+        rows = [each for _, each in cells]
+        if any(each is not None for each in others):
+            head_cells = (*_HEAD, "p95 of others")
+            rows = [(*each, "-" if p95 is None else self._lag(p95)) for each, p95 in zip(rows, others, strict=True)]
+        head, *rest = table(head_cells, rows)
         yield head
         for (row, _), line in zip(cells, rest, strict=True):
             yield f"{line}   <- cheapest that keeps {_target(self.target or 0.0)}" if row is best else line
@@ -166,6 +174,7 @@ class Findings(NamedTuple):
                 guessed=self.is_guessed,
                 is_whole=row.result.is_whole,
                 why=why(row, self.times),
+                others_p95=outcome.others_p95,
             )
 
 

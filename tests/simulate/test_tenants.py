@@ -1,0 +1,115 @@
+"""Tenants that take turns, in the model and in the engine."""
+
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import Batch
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.simulate import Choice, Times, Trace, simulate
+from lowkiq_lambda.simulate.state import Lanes
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.workers import declare
+
+FLOOD: Final = [(0.0, f"big:{number}", 1) for number in range(1_000)]
+SMALL: Final = [(1.0 + number, f"small {number % 7}:{number}", 1) for number in range(20)]
+"""They come while the flood is worked off."""
+TIMES: Final = Times(fixed=0.1)
+ONE: Final = Choice(shards=1, threads=1)
+
+
+def other(**changes: Any) -> Choice:
+    """One shard, with some fields changed."""
+    return msgspec.structs.replace(ONE, **changes)
+
+
+def test_a_flood_delays_others_only_without_lanes() -> None:
+    """A thousand ids of one tenant take 100 seconds, and an id of another a call or two of them."""
+    trace = Trace.of_rows(sorted(FLOOD + SMALL))
+    plain, spread = (simulate(trace, TIMES, other(tenants=tenants)) for tenants in ("none", "spread"))
+
+    assert plain.others_p95 is not None
+    assert spread.others_p95 is not None
+    assert plain.others_p95 > 80.0
+    assert spread.others_p95 < 0.5
+    assert (plain.jobs, plain.calls) == (spread.jobs, spread.calls)
+    assert plain.mean == pytest.approx(spread.mean, rel=0.01)
+
+
+def test_a_tenant_at_home_is_in_one_shard() -> None:
+    """However many there are: the flood has one slot, and with its ids spread over shards it has each."""
+    trace = Trace.of_rows(sorted(FLOOD + SMALL))
+    home, spread = (simulate(trace, TIMES, Choice(shards=8, threads=8, tenants=kind)) for kind in ("home", "spread"))
+
+    assert max(shard.payloads for shard in home.shards) >= 1_000
+    assert home.end > 4 * spread.end
+
+
+def test_ids_of_one_tenant_run_as_without() -> None:
+    """Nobody's turn comes in between, and nobody is another."""
+    trace = Trace.of_rows(FLOOD)
+    plain, spread = (simulate(trace, TIMES, other(tenants=tenants)) for tenants in ("none", "spread"))
+
+    assert trace.tenants is None
+    assert plain == msgspec.structs.replace(spread)
+    assert plain.others_p95 is None
+
+
+def test_lanes_are_served_in_the_order_of_the_engine(make_app: MakeApp, queue_name: str, clock: ManualClock) -> None:
+    """Ids of three tenants that wait, one in a claim: the tenants follow one another as in a drain."""
+    ids = [f"{tenant}:{number}" for tenant, count in (("a", 30), ("b", 10), ("c", 5)) for number in range(count)]
+    Random(1).shuffle(ids)
+    ran: list[str] = []
+
+    def handle(batch: Batch) -> None:
+        ran.extend(batch)
+        clock.advance(0.01)
+
+    app = make_app(settle_interval=0.0)
+    worker = declare(app, queue_name, handle, shards_count=1, batch_size=1, tenants="spread")
+    for job_id in ids:
+        clock.advance(0.01)
+        worker.push(job_id)
+    app.drain()
+    trace = Trace.of_rows((0.0, job_id, 1) for job_id in ids)
+    lanes = Lanes(trace, trace.at)
+    for number in range(len(ids)):
+        lanes.append(number)
+    order = [ids[lanes.popleft()] for _ in ids]
+
+    assert order == ran
+
+
+def test_each_job_is_done_though_invocations_end_early() -> None:
+    """What they give back keeps its turn."""
+    trace = Trace.of_rows(sorted(FLOOD + SMALL))
+    outcome = simulate(trace, TIMES, other(tenants="spread", compute="minute", timeout=20.0, batch=3))
+
+    assert trace.jobs == outcome.jobs
+
+
+def test_a_file_tells_the_lag_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a column, and as JSON; where ids have no tenants there is none."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("at,id\n" + "".join(f"{at},{job_id}\n" for at, job_id, _ in sorted(FLOOD + SMALL)))
+    words = ["simulate", "--trace", str(path), "--took", "100ms", "--try", "tenants=none,spread", "--try"]
+    code = main([*words, "compute=daemon:1x1", "--try", "shards=1"])
+    text = capsys.readouterr().out
+
+    assert 0 == code
+    assert "p95 of others" in text
+    assert "tenants spread" in text
+    path.write_text("at,id\n1,2\n2,3\n")
+    main([*words[:-1], "--json"])
+    lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert {None} == {line["others_p95"] for line in lines}
+
+
+def test_tenants_at_home_have_one_call_at_a_time() -> None:
+    """As a worker is refused that says otherwise."""
+    with pytest.raises(ValueError, match="tenants at home have concurrency 1"):
+        Choice(tenants="home", concurrency=2)
