@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
+from lowkiq_lambda.simulate.failures import SimulatedFailures
 from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
 from lowkiq_lambda.simulate.visits import TURN, Leave, is_over
 
@@ -58,6 +59,7 @@ class SideBySide:
 
     def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
         self._state = state
+        self._failures = SimulatedFailures(state)
         self._leave = leave
         """Shards whose next call waits for the limit of the queue."""
 
@@ -136,12 +138,12 @@ class SideBySide:
         state, left, holder = self._state, standing.left, shard.holder
         choice = state.choice
         while left and standing.running < choice.concurrency and holder is not None:
-            part = [left.popleft() for _ in range(min(choice.batch, len(left)))]
+            part = [left.popleft() for _ in range(self._failures.batch_at(left))]
             begins = delay + (state.permitted_at(at, len(part)) if choice.rate else at)
             standing.running += 1
             state.running += 1
             holder.open += 1
-            ends, failed = state.perform(begins, shard, holder, part)
+            ends, failed = self._failures.perform(begins, shard, holder, part)
             state.plan(ends, self._end_call, (shard, standing, part, failed))
 
     def _end_call(self, at: float, what: tuple[SimulatedShard, SideStanding, list[int], list[tuple[int, int]]]) -> None:
@@ -154,7 +156,7 @@ class SideBySide:
         if failed:
             failing = {number for number, _ in failed}
             part = [number for number in part if number not in failing]
-            state.fail(at, failed)
+            self._failures.fail(at, failed)
         standing.ended += part
         standing.unsettled_since = min(standing.unsettled_since, at)
         self._start(at, shard, standing)
@@ -182,7 +184,7 @@ class SideBySide:
         most = batch * max(concurrency, min(concurrency + spare, MOST_IN_FLIGHT // batch))
         room = min(len(line), most - standing.running * batch - len(standing.left))
         if room > 0:
-            standing.left.extend([line.popleft() for _ in range(room)])
+            standing.left.extend(self._failures.lined_up([line.popleft() for _ in range(room)]))
             standing.look_at, standing.looks = 0.0, 0
         if room <= 0 or not line:
             standing.looks += 1

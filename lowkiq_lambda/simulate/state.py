@@ -21,13 +21,6 @@ NOTHING: Final = -1.0
 """In place of a time: no payload of the id waits."""
 SMOOTHING: Final = 0.1
 """Weight of a call in the mean that the engine keeps."""
-ALIKE: Final = 3
-"""Ids of a group that fail alone before the others are charged."""
-TRIED: Final = 3
-"""Groups in a row, from which on their ids are tried in the claim of the group."""
-PROVEN: Final = 6
-"""Groups in a row, from which on one id is enough."""
-Performed: TypeAlias = tuple[float, list[tuple[int, int]]]
 Act: TypeAlias = Callable[[float, Any], None]
 
 
@@ -152,6 +145,8 @@ class SimulatedQueue:
         """Payloads of ids that failed, which wait for another run; how long they waited until the first is noted."""
         self.retries: dict[int, int] = {}
         """How often ids have failed that are not done."""
+        self.blamed: set[int] = set()
+        """Those of them whose last failure was their own: each is alone in its batch."""
         self.flying = bytearray(len(trace.hashes))
         self.ready: set[SimulatedShard] = set()
         """Shards with due work that nobody holds."""
@@ -168,7 +163,7 @@ class SimulatedQueue:
         self.pushed = 0
         self._next_permit = 0.0
         self._is_plain = not (choice.failures or choice.payloads_at_once or choice.breakdowns or self._tenants)
-        self.outages, self._breakdowns = (
+        self.outages, self.breakdowns = (
             [(since - trace.starts_at, until - trace.starts_at) for since, until in spans]
             for spans in (choice.outages, choice.breakdowns)
         )
@@ -247,55 +242,6 @@ class SimulatedQueue:
         self._next_permit = max(self._next_permit, begin_at) + ids / rate
         return begin_at
 
-    def perform(self, at: float, shard: SimulatedShard, holder: SimulatedHolder, part: list[int]) -> Performed:
-        """A call of these ids: when it has ended, and the ids that failed, each with its payloads."""
-        payloads, choice = self.begin(part, at), self.choice
-        failed: list[tuple[int, int]] = []
-        each = max(1, payloads // len(part))
-        is_broken = bool(self._breakdowns) and _end_of(self._breakdowns, at) > 0
-        if choice.failures and not is_broken:
-            share, uniform = choice.failures, self.rng.random
-            failed = [(number, each) for number in part if uniform() < share]
-        at += self.took(shard, holder, len(part), payloads)
-        if not is_broken:
-            shard.alike = 0
-            return at, failed
-        if len(part) == 1:
-            return at, [(part[0], each)]
-        return self._fail_whole(at, shard, holder, [(number, each) for number in part])
-
-    def _fail_whole(
-        self, at: float, shard: SimulatedShard, holder: SimulatedHolder, group: list[tuple[int, int]]
-    ) -> Performed:
-        """Its ids run alone until enough have failed alike: the others are charged, without a run."""
-        shard.alike += 1
-        enough = ALIKE if shard.alike < PROVEN else 1
-        failed: list[tuple[int, int]] = []
-        for place, (number, payloads) in enumerate(group):
-            is_broken = _end_of(self._breakdowns, at) > 0
-            # The first groups of a row are suspects: each trial is noted before, and settled.
-            at += 2 * self.choice.round_trip if shard.alike < TRIED else 0.0
-            at += self.took(shard, holder, 1, payloads)
-            if is_broken:
-                failed.append((number, payloads))
-            else:
-                shard.alike = 0
-            if len(failed) == enough == place + 1:
-                return at, group
-        return at, failed
-
-    def fail(self, at: float, failed: list[tuple[int, int]]) -> None:
-        """They rest, and run again."""
-        for number, payloads in failed:
-            self.carried[number] = payloads
-            before = self.retries.get(number, 0)
-            self.retries[number] = before + 1
-            self.plan(at + self.choice.retry_in + before**4, self._retry, number)
-
-    def _retry(self, at: float, number: int) -> None:
-        self.free([number], at)
-        self.serve(at)
-
     def free(self, ids: list[int], at: float) -> None:
         """They are settled: those that were pushed meanwhile, or are to run again, wait in their line."""
         flying, first, retries = self.flying, self.first, self.retries
@@ -303,6 +249,7 @@ class SimulatedQueue:
             flying[number] = 0
             if retries and number not in self.carried:
                 retries.pop(number, None)
+                self.blamed.discard(number)
             if first[number] >= 0 or (self.carried and number in self.carried):
                 shard = self.shard_of[number]
                 shard.line.append(number)
@@ -321,8 +268,9 @@ class SimulatedQueue:
 
     def away_until(self, at: float) -> float:
         """The end of the outage at this time; 0 without one."""
-        return _end_of(self.outages, at)
+        return end_of(self.outages, at)
 
 
-def _end_of(spans: list[tuple[float, float]], at: float) -> float:
+def end_of(spans: list[tuple[float, float]], at: float) -> float:
+    """The end of the span that has begun; 0 without one."""
     return next((until for since, until in spans if since <= at < until), 0.0)

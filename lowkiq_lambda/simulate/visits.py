@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
+from lowkiq_lambda.simulate.failures import SimulatedFailures
 from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
 
 TURN: Final = 0.25
@@ -17,6 +18,7 @@ class OneByOne:
 
     def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
         self._state = state
+        self._failures = SimulatedFailures(state)
         self._leave = leave
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
@@ -42,17 +44,20 @@ class OneByOne:
         failed: list[tuple[int, int]] = []
         at += half + choice.visit
         begin, took, ends_at = state.begin, state.took, holder.ends_at
-        can_fail = bool(choice.failures or choice.breakdowns)
-        for place in range(0, len(claimed), batch):
-            part = claimed[place : place + batch] if batch > 1 else [claimed[place]]
+        failures, place = self._failures, 0
+        claimed = failures.lined_up(claimed)
+        while place < len(claimed):
+            size = failures.batch_at(claimed, place) if failures.can_happen else batch
+            part = claimed[place : place + size] if size > 1 else [claimed[place]]
             if at + shard.mean > ends_at and at > holder.began_at + choice.cold_start + 1.0:
                 line.extendleft(reversed(claimed[place:]))
                 del claimed[place:]
                 break
+            place += len(part)
             if choice.rate:
                 at = state.permitted_at(at, len(part))
-            if can_fail:
-                at, more = state.perform(at, shard, holder, part)
+            if failures.can_happen:
+                at, more = failures.perform(at, shard, holder, part)
                 failed += more
                 continue
             payloads = begin(part, at)
@@ -65,7 +70,7 @@ class OneByOne:
         if failed:
             failing = {number for number, _ in failed}
             claimed = [number for number in claimed if number not in failing]
-            state.fail(at, failed)
+            self._failures.fail(at, failed)
         state.free(claimed, at)
         if holder is None or not shard.line or is_over(state, shard, at):
             # The push that a visit has gone on for was told to its thread, too, which looks for it in vain.

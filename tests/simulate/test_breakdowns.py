@@ -41,7 +41,7 @@ def simulated(ids: int, choice: Choice, until: float = BROKEN) -> Outcome:
     return simulate(trace, TIMES, msgspec.structs.replace(choice, breakdowns=((0.0, until),)))
 
 
-@pytest.mark.parametrize(("ids", "batch"), [(5, 1), (3, 3), (20, 20), (40, 10), (120, 10)])
+@pytest.mark.parametrize(("ids", "batch"), [(5, 1), (2, 2), (3, 3), (20, 20), (40, 10), (120, 10)])
 def test_as_many_calls_as_the_engine_makes(
     make_app: MakeApp, queue_name: str, clock: ManualClock, ids: int, batch: int
 ) -> None:
@@ -50,6 +50,34 @@ def test_as_many_calls_as_the_engine_makes(
     outcome = simulated(ids, Choice(shards=1, threads=1, batch=batch, compute="minute"))
 
     assert (len(sizes), sum(sizes)) == (outcome.calls, outcome.runs)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_id_whose_failure_was_its_own_is_retried_alone(
+    make_app: MakeApp, queue_name: str, clock: ManualClock, concurrency: int
+) -> None:
+    """As many calls as the engine makes, where each id fails once by itself."""
+    app, sizes, done = make_app(), list[int](), set[str]()
+
+    def handle(batch: Batch) -> None:
+        sizes.append(len(batch))
+        for job_id in batch:
+            if job_id not in done:
+                done.add(job_id)
+                batch.fail(job_id, "broken")
+
+    worker = declare(app, queue_name, handle, shards_count=1, batch_size=10)
+    worker.push_many([{"id": number} for number in range(20)])
+    app.drain()
+    clock.advance(60.0)
+    app.drain()
+    trace = Trace.of_rows((0.0, number, 1) for number in range(20))
+    choice = Choice(shards=1, threads=1, batch=10, concurrency=concurrency, compute="minute", failures=0.5)
+    outcome = simulate(trace, TIMES, choice)
+
+    assert [10] * 2 + [1] * 20 == sizes
+    # By chance some of them fail more often, or never.
+    assert 1 + (outcome.runs - 20) + 1 == outcome.calls
 
 
 def test_the_delay_of_retries_grows() -> None:
@@ -66,8 +94,8 @@ def test_a_breakdown_that_ends_meanwhile_leaves_the_others_to_run_alone() -> Non
     choice = Choice(shards=1, threads=1, batch=6, compute="minute", breakdowns=((0.0, 33.5),))
     outcome = simulate(trace, Times(fixed=1.0), choice)
 
-    # All six, two alone that fail, four alone; and the two again, together.
-    assert (1 + 6 + 1, 6 + 6 + 2) == (outcome.calls, outcome.runs)
+    # All six, two alone that fail, four alone; and the two again, each alone.
+    assert (1 + 6 + 2, 6 + 6 + 2) == (outcome.calls, outcome.runs)
 
 
 @pytest.mark.parametrize("compute", ["daemon", "minute"])
