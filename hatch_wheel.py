@@ -137,7 +137,8 @@ def _changed(root: Path, modules: Iterable[Path]) -> Iterator[tuple[str, bytes]]
     bundled: Callable[..., str] = bundles["bundled"]
     for path in modules:
         place = path.relative_to(root / _PACKAGE).as_posix()
-        text = bare(path.read_text(encoding="utf-8"), keeps_docstrings=keeps_docstrings(place))
+        is_package = path.name == "__init__.py"
+        text = bare(path.read_text(encoding="utf-8"), keeps_docstrings=keeps_docstrings(place), is_package=is_package)
         yield f"{_PACKAGE}/{place}", text.encode()
     for name, pattern in bundles["FOLDERS"].items():
         yield f"{_PACKAGE}/{name}.json", bundled(root / _PACKAGE / name, pattern).encode()
@@ -153,39 +154,42 @@ def keeps_docstrings(place: str) -> bool:
     return not shown or place.startswith(shown[0])
 
 
-def bare(source: str, *, keeps_docstrings: bool) -> str:
+def bare(source: str, *, keeps_docstrings: bool, is_package: bool = False) -> str:
     """The module without comments and without docstrings, those of attributes too; each line keeps its number.
 
-    Where docstrings are kept, names that begin with an underscore have none all the same: no help shows them. A class
-    without more keeps its own: that of an error may be its message. So does one with a decorator: a dataclass would
-    make itself another one with each import.
+    Where docstrings are kept, names that begin with an underscore have none all the same, as no help shows them, nor
+    has a module that is no package, as its names are imported from one. A class without more keeps its own: that of an
+    error may be its message. So does one with a decorator: a dataclass would make itself another one with each import.
     """
     text = _TEXT_OR_COMMENT.sub(lambda match: "" if match["comment"] else match[0], source)
     lines = text.splitlines()
-    for statement in docstrings(ast.parse(source), of_all=not keeps_docstrings):
+    tree = ast.parse(source)
+    for statement in docstrings(tree, lambda owner: not (keeps_docstrings and _is_shown(owner, is_package=is_package))):
         last = statement.end_lineno or statement.lineno
         lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
     return "\n".join([*lines, ""])
 
 
-def docstrings(tree: ast.Module, *, of_all: bool) -> Iterator[ast.stmt]:
-    """Those that may go: of all names, or of those that begin with an underscore."""
+def docstrings(tree: ast.Module, may_go: Callable[[ast.AST], bool]) -> Iterator[ast.stmt]:
+    """Those of nodes that need none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             is_needed = len(node.body) == 1 or (isinstance(node, ast.ClassDef) and node.decorator_list)
             owners: list[ast.AST] = [node, *node.body]
             for owner, statement in list(zip(owners, node.body, strict=False))[1 if is_needed else 0 :]:
-                if _is_docstring(statement) and (of_all or re.match("_(?!_)", _name_of(owner))):
+                if _is_docstring(statement) and may_go(owner):
                     yield statement
 
 
-def _name_of(owner: ast.AST) -> str:
+def _is_shown(owner: ast.AST, *, is_package: bool) -> bool:
     match owner:
+        case ast.Module():
+            return is_package
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return name
+            return not re.match("_(?!_)", name)
         case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-            return ast.unparse(target).removeprefix("self.")
-    return ""
+            return not re.match(r"(self\.)?_(?!_)", ast.unparse(target))
+    return True
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

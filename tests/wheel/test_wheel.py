@@ -159,13 +159,20 @@ class Point:
 def area(point):
     """Of a point."""
     return 0
+
+
+def _edge(point):
+    """Of a point, too."""
+    return 0
 '''
     lines = ["", "", "", 'A = "# no comment"', "", "", "", "", "class Refused(Exception):", '    """Its message."""']
     lines += ["", "", "@dataclass", "class Point:", '    """As it is."""', "", "    x: int", "", "", ""]
-    lines += ["def area(point):", "", "    return 0", ""]
+    lines += ["def area(point):", "", "    return 0", "", "", "def _edge(point):", "", "    return 0", ""]
 
     assert lines == HOOK["bare"](source, keeps_docstrings=False).split("\n")
-    assert source.count('"""') == HOOK["bare"](source, keeps_docstrings=True).count('"""')
+    module, package = (HOOK["bare"](source, keeps_docstrings=True, is_package=each) for each in (False, True))
+    assert source.replace('    """Of a point, too."""', "").count('"""') == package.count('"""')
+    assert package.replace('"""Module."""', "").count('"""') == module.count('"""')
 
 
 def test_people_read_the_same(installed: Path) -> None:
