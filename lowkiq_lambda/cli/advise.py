@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE
 from lowkiq_lambda.cli.output import say, table, write_json
-from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number, whole_number
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, seconds_above_0, whole_number
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.declare.worker import Worker, at_most
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
@@ -41,12 +41,11 @@ EXAMPLES
   What to change, for an app that drains by schedules of shards:
     lowkiq advise --now shards
   Only ways that keep ids from being late for more than 5 s, for a program:
-    lowkiq advise --lag-p95 5 --json | jq '.changes[0]'
+    lowkiq advise --lag-p95 5s --json | jq '.changes[0]'
   How far the estimate is from a bill, exported from Cost Explorer as CSV, by
   service and day:
     lowkiq advise --bill costs.csv
 """
-_MOST: Final = 86_400.0
 _HOUR: Final = 3_600
 
 command: Final = command_app("advise", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq advise [OPTIONS]")
@@ -64,7 +63,7 @@ def advise(  # noqa: PLR0913 - the options of a command line
     ] = 256,
     lag_p95: Annotated[
         float | None,
-        Parameter(name="--lag-p95", help="Seconds of lag that a change has to keep.", converter=number(0, _MOST)),
+        Parameter(name="--lag-p95", help="The lag that a change has to keep, such as 5s.", converter=seconds_above_0),
     ] = None,
     bill: Annotated[
         Path | None, Parameter(help="A CSV file of Cost Explorer, by service: the estimate is compared with it.")
@@ -130,7 +129,11 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
     series, now = queue.history.series, queue.now
     each, computing = (seconds / max(1, now.done + now.failed) for seconds in (now.busy, now.computing))
     points = max(1, _HOUR // series.step)
-    for place in range(0, len(series.ended), points):
+    outcomes = [ended + failed for ended, failed in zip(series.ended, series.failed, strict=True)]
+    # Of a queue that began in this time, the hours before it were not idle.
+    is_new = sum(outcomes) >= now.done + now.failed
+    first = next((place for place, count in enumerate(outcomes) if count), len(outcomes)) if is_new else 0
+    for place in range(first // points * points, len(outcomes), points):
         ended, failed = series.ended[place : place + points], sum(series.failed[place : place + points])
         ids = sum(ended)
         busy = (ids + failed) * each

@@ -9,7 +9,7 @@ from cyclopts import App, Group, Parameter, Token
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.operate.presentation.formatting import plain
-from lowkiq_lambda.operate.presentation.moments import moment_of
+from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
 from lowkiq_lambda.settings.project import find_app
 
 Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
@@ -112,6 +112,14 @@ def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_
         return value
 
     return convert
+
+
+def seconds_above_0(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
+    """A converter of `5s` or `2m`; a number alone is seconds. It raises ValueError."""
+    value = seconds_of(tokens[0].value)
+    if value <= 0:
+        raise ValueError("give a time above 0, such as 5s")
+    return value
 
 
 def moment_ahead(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import Worker, auto_of
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, id_text
 from lowkiq_lambda.operate.inspect import damaged_records
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
@@ -189,13 +189,15 @@ class QueueLooks:
     def why_late(self, limit: float | None = None) -> "Lateness":
         """Whether the queue is late, and why, in a sentence with its evidence.
 
-        `limit`: seconds of lag from which it is late, None for the 120 of the doctor. The cause is judged by the last
+        `limit`: seconds of lag from which it is late, None for those of its `Auto`, else the 120 of the doctor. The cause is judged by the last
         eight minutes, which housekeeping keeps once a queue is late; without them by the present, as far as it shows.
         """
         from lowkiq_lambda.operate.lateness.look import look_at  # noqa: PLC0415 - for people
         from lowkiq_lambda.store.shard.history import LATE  # noqa: PLC0415 - as above
 
-        return look_at(self._core, self.reader, self._worker, LATE if limit is None else limit)
+        auto = None if self._worker is None else auto_of(self._worker)
+        usual = auto.lag if auto else LATE
+        return look_at(self._core, self.reader, self._worker, usual if limit is None else limit)
 
     def hours(self) -> "list[HourDigest]":
         """The hours of the queue that are over, the oldest first, of 35 days, as far as it was watched."""

@@ -123,6 +123,17 @@ def test_rough_numbers_are_marked() -> None:
     assert "~ 48 hours are known" in told.unknown[1]
 
 
+def test_an_hour_counts_as_far_as_it_was_watched() -> None:
+    """Six minutes of 72 ids are the pace of 720 in an hour."""
+    six_minutes = tuple(msgspec.structs.replace(one, seconds=360.0) for one in hours_before(NOON, 48, 72))
+    whole = load_of([queue_of(hours_before(NOON, 48, 720))], NOON)
+
+    part = load_of([queue_of(six_minutes)], NOON)
+
+    assert (4.8, whole.jobs) == (pytest.approx(part.hours), part.jobs)
+    assert whole.is_steady == part.is_steady
+
+
 def test_the_same_load_has_the_same_advice() -> None:
     """Whatever is drawn is drawn by a seed."""
     load = load_of([queue_of(hours_before(NOON, 48, 720))], NOON)

@@ -57,6 +57,14 @@ def test_the_page_and_the_api_have_the_line(sized: Sized) -> None:
     assert HTTPStatus.NOT_FOUND == browser.get(f"/api/v1/auto?queue={other.queue_name}").status
 
 
+def test_why_it_is_late_goes_by_its_own_target(sized: Sized) -> None:
+    """What `lowkiq auto` calls late is late to `lowkiq why` and the page, too."""
+    late = sized.app.operate(sized.worker).why_late()
+
+    assert late.lag > 5.0
+    assert late.is_late
+
+
 def test_the_command_tells_and_does(sized: Sized, capsys: pytest.CaptureFixture[str]) -> None:
     """It tells the evidence and the costs before it asks, and then the move is made."""
     name = sized.worker.queue_name

@@ -230,6 +230,18 @@ def test_a_queue_is_simulated_by_its_own_history(shop: ShopOfCommands) -> None:
     assert "3 shards" in text
 
 
+def test_a_queue_that_is_late_has_more_pushes_than_ended(shop: ShopOfCommands) -> None:
+    """That is the first thing said: the simulation is too good."""
+    shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
+    shop.app.drain()
+    keep_hours(shop)
+    shop.worker.push("late", due_at=time.time() - 120)
+    code, text, error = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0")
+
+    assert 0 == code, error
+    assert "pushes: as many as ended, so that 1 id that waits now is left out, and the queue is later than this" in text
+
+
 def test_a_queue_whose_ids_were_counted_is_simulated_with_their_shares(shop: ShopOfCommands) -> None:
     """No skew is guessed, and no id is named; what the command line says counts more."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])

@@ -15,9 +15,8 @@ from cyclopts import Parameter, Token
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import progress, remark, say
-from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number, whole_number
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, number, seconds_above_0, whole_number
 from lowkiq_lambda.cli.queues import OneQueue
-from lowkiq_lambda.operate.presentation.moments import seconds_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.cli.simulate.choices import TriedChoice
@@ -73,14 +72,6 @@ def _share(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - the type
     return value
 
 
-def _seconds(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
-    """A converter of `5s` or `2m`. It raises ValueError."""
-    value = seconds_of(tokens[0].value)
-    if not 0 < value < float("inf"):
-        raise ValueError("give a time above 0, such as 5s")
-    return value
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
@@ -114,7 +105,8 @@ class TryOptions:
     """What is tried, and for how long."""
 
     lag_p95: Annotated[
-        float | None, Parameter(name="--lag-p95", converter=_seconds, help="The target: 95 % of jobs begin within it.")
+        float | None,
+        Parameter(name="--lag-p95", converter=seconds_above_0, help="The target: 95 % of jobs begin within it."),
     ] = None
     try_: Annotated[
         tuple[str, ...],

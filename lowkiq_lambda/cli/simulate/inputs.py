@@ -17,7 +17,7 @@ from lowkiq_lambda.simulate.choice import Choice
 from lowkiq_lambda.simulate.times import BadTimes, Times
 from lowkiq_lambda.simulate.trace import BadTrace, Trace
 from lowkiq_lambda.views.lateness import HourDigest, mean_skew
-from lowkiq_lambda.views.queues import QueueHistory
+from lowkiq_lambda.views.queues import QueueHistory, QueueOverview
 
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
@@ -136,10 +136,15 @@ def _times(load: LoadWords, guesses: list[str]) -> Times:
 def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     """Of the queue's own history: its rates for three days, and its hours."""
     hours = queue.operate.hours()
-    history = _history(queue)
+    present = _overview(queue)
+    history = present.history
     rates, begin = _rates(history, hours)
     shares = mean_skew(hours) if load.skew is None else None
     guesses: list[str] = _guesses(load, has_skew=shares is not None)
+    if present.now.lag > MINUTE:
+        due = present.now.due
+        waits = "1 id that waits now is left out" if due == 1 else f"{due:,} ids that wait now are left out"
+        guesses.append(f"pushes: as many as ended, so that {waits}, and the queue is later than this (--rate)")
     times = _measured(load, history, hours, guesses)
     ids = IDS if load.ids is None else load.ids
     if not any(rates):
@@ -155,9 +160,9 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     return Inputs(trace, times, _present(queue, base), _compute(queue), says, guesses, draw)
 
 
-def _history(queue: NamedQueue) -> QueueHistory:
+def _overview(queue: NamedQueue) -> QueueOverview:
     with queue.app.operate.overview("72h", queue.worker) as overview:
-        return next(one for one in overview.queues if one.name == queue.name).history
+        return next(one for one in overview.queues if one.name == queue.name)
 
 
 def _rates(history: QueueHistory, hours: Sequence[HourDigest]) -> tuple[list[float], float]:

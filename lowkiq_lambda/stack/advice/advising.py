@@ -99,7 +99,7 @@ def _unknown(load: MonthLoad) -> Iterator[str]:
     if load.is_rough:
         yield "~ times of handlers are their mean since the queue began: hours are kept with LOWKIQ_HISTORY_DAYS=35"
     if load.hours < 7 * 24:
-        hours = "1 hour is" if load.hours == 1 else f"{load.hours:.0f} hours are"
+        hours = "an hour or less is" if load.hours <= 1 else f"{load.hours:.0f} hours are"
         yield f"~ {hours} known: a weekly peak may be missing"
     if any(mean_skew(queue.hours) is None for queue in load.queues):
         yield "ids: pushed alike often, as no skew is recorded; one hot id is later than this"

@@ -1,7 +1,7 @@
 """The load of an app, by the hours that its queues have behind them: a month of it, and the hours that are played."""
 
 import calendar
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import median
 from typing import Final
@@ -77,7 +77,7 @@ class QueueLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 def _minutes(hour: HourOfQueue) -> list[float]:
     """Its busiest minute, and the others alike."""
-    ids = (hour.ids + hour.failed) * HOUR / max(hour.seconds, 60.0)
+    ids = (hour.ids + hour.failed) / _watched(hour)
     peak = min(ids, max(hour.busiest, ids / 60))
     return [peak / 60, *[(ids - peak) / 59 / 60] * 59]
 
@@ -147,17 +147,17 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         for queue in queues
     ]
     starts = {hour.at for queue in paced for hour in queue.hours}
-    # An hour that nobody watched may have had work.
-    hours = len(starts)
+    # Minutes that nobody watched may have had work.
+    hours = sum(max(_watched(hour) for hour in _at(paced, start)) for start in starts)
     ids, busy = sum(queue.ids for queue in paced), sum(queue.busy for queue in paced)
     computing = sum(queue.computing * queue.busy for queue in paced)
     failed = sum(hour.failed for queue in paced for hour in queue.hours)
     times = HOURS / hours if hours else 0.0
-    by_hour = [sum(hour.ids for queue in paced for hour in queue.hours if hour.at == start) for start in starts]
+    by_hour = [sum(round(hour.ids / _watched(hour)) for hour in _at(paced, start)) for start in starts]
     return MonthLoad(
         queues=tuple(paced),
         at=at,
-        hours=float(hours),
+        hours=hours,
         of_month=(at - began) / HOUR,
         jobs=round(ids * times),
         job_seconds=busy / ids if ids else 0.0,
@@ -165,6 +165,15 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         failures=round(failed * times),
         is_steady=_is_steady(by_hour),
     )
+
+
+def _at(queues: Sequence[QueueLoad], start: float) -> Iterator[HourOfQueue]:
+    return (hour for queue in queues for hour in queue.hours if hour.at == start)
+
+
+def _watched(hour: HourOfQueue) -> float:
+    """The part of the hour of which its numbers are."""
+    return min(max(hour.seconds, 60.0), HOUR) / HOUR
 
 
 def _is_steady(ids: Sequence[int]) -> bool:
