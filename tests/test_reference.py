@@ -21,9 +21,9 @@ from tests.kit.templates import parsed_templates
 
 FOLDER = ROOT / "docs" / "reference"
 
-MOST_OF_AN_APP: Final = 52
+MOST_OF_AN_APP: Final = 53
 """Fields of `Config`, those of Lowkiq included."""
-MOST_IN_ALL: Final = 77
+MOST_IN_ALL: Final = 78
 """With those of the functions and of the dashboard."""
 
 

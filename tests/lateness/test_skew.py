@@ -62,7 +62,7 @@ def test_the_digest_of_an_hour_has_the_shares_of_frequent_ids_and_no_name(play: 
 
 
 @pytest.mark.parametrize(("skew", "shards", "is_counted"), [(False, 5, False), (True, 5, True), (False, "auto", True)])
-def test_only_those_count_that_are_asked_to(play: Any, skew: bool, shards: Any, is_counted: bool) -> None:  # noqa: FBT001 - parameters
+def test_only_those_count_that_are_asked_to(play: Any, skew: bool, shards: Any, is_counted: bool) -> None:  # noqa: FBT001 - of the test
     """By the setting, or for a queue with a count of its own; for others no key is written."""
     played = play(skew=skew, shards_count=shards)
     push_some(played)
