@@ -7,7 +7,7 @@ import pytest
 
 from lowkiq_lambda.engine.skew import FREQUENT, SkewCounter, read_shares
 from lowkiq_lambda.jobs.job import digest
-from lowkiq_lambda.operate.lateness.hot_ids import hot_of, weigh
+from lowkiq_lambda.operate.lateness.hot_ids import hot_of, read_hot, weigh
 from lowkiq_lambda.simulate import Trace
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.keys import ShardRef, queue_key
@@ -161,3 +161,29 @@ def test_an_id_that_is_not_due_now_weighs_by_its_share() -> None:
     assert before.share < 0.7 < after.share
     assert "hot" == after.hottest
     assert 90.0 == pytest.approx(due[shard_for("hot")]["hot"])
+
+
+def test_a_late_queue_keeps_the_load_of_an_id_that_is_seldom_due(play: Any) -> None:
+    """Its shard stays as full with twice as many, and by the ids that are due alone it would not."""
+    played = play(shards_count=2, concurrency=1)
+    for _ in range(9):
+        played.push(["hot"], payloads=50, waited=200.0)
+        played.push((number for number in range(8) if shard_for(str(number)) == shard_for("hot")), waited=300.0)
+        played.minute()
+    played.push((number for number in range(100, 140)), waited=300.0)
+    late = played.late()
+    due = dict.fromkeys(map(str, range(100, 140)), 1.0)
+    by_due = hot_of([{i: n for i, n in due.items() if shard_for(i) == number} for number in range(2)], 4)
+
+    assert late.is_late
+    assert by_due is not None
+    assert by_due.share < 0.7
+    look = read_hot(
+        played.app.operate(played.worker).reader,
+        [*played.app.core.queues[played.worker.queue_name].shards],
+        played.clock.time(),
+        counts=True,
+    )
+    assert look is not None
+    assert look.share > 0.9
+    assert "hot" == look.hottest
