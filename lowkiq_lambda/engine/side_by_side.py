@@ -306,7 +306,7 @@ class ConcurrentVisit(ShardVisit):
         if more:
             self._empty_looks, self._look_at = 0, 0.0
             self._take(claim, more.deliveries)
-        # What the claim has left would be claimed by the next; without that a look brings nothing before a push.
+        # Nothing more is due than the claim has brought, so another look brings nothing before a push.
         if not more or (self.admission is None and (due_in is None or due_in > 0)):
             self._empty_looks += 1
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
