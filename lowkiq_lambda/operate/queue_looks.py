@@ -189,8 +189,9 @@ class QueueLooks:
     def why_late(self, limit: float | None = None) -> "Lateness":
         """Whether the queue is late, and why, in a sentence with its evidence.
 
-        `limit`: seconds of lag from which it is late, None for those of its `Auto`, else the 120 of the doctor. The cause is judged by the last
-        eight minutes, which housekeeping keeps once a queue is late; without them by the present, as far as it shows.
+        `limit`: seconds of lag from which it is late, None for those of its `Auto`, else the 120 of the doctor. The
+        cause is judged by the last eight minutes, which housekeeping keeps once a queue is late; without them by the
+        present, as far as it shows.
         """
         from lowkiq_lambda.operate.lateness.look import look_at  # noqa: PLC0415 - for people
         from lowkiq_lambda.store.shard.history import LATE  # noqa: PLC0415 - as above
