@@ -118,6 +118,25 @@ def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue
     assert [(1, 4)] == [(move.shards, move.to) for move in sized.state.moves]
 
 
+def test_waits_that_contradict_the_queue_are_not_told(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """Nobody drained for half an hour: by its pushes the queue would keep its target, so they do not tell its waits."""
+    bounds = Auto(least=1, lag=120.0, unreplicated=True)
+    sized = Sized(make_app, clock, queue_name, shards_count=bounds)
+    for number in range(45):
+        sized.push(range(10 * number, 10 * number + 10))
+        sized.minute(drains=number >= 30)
+
+    decision = sized.sized(1)
+
+    forecasts = dict(read_kept(sized.app.core.backend, queue_name, 1.0).memory.forecasts)
+    assert ("proposal", "shards") == (decision.answer, decision.cause)
+    assert 1 in forecasts
+    assert max(forecasts.values()) < bounds.lag < sized.state.moves[0].lag_before
+    assert (None, False) == (decision.expected, "expected" in decision.says)
+
+
 PLAYED: Final[dict[str, Callable[[Sized], None]]] = {
     "failures": lambda sized: setattr(sized, "failing", lambda job_id: job_id.endswith("7")),
     "limits": lambda sized: sized.app.operate(sized.worker).limits.set(rate=Rate(10, per=60)),

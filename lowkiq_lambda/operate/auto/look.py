@@ -102,9 +102,10 @@ class AutoLook:
         forecasts = dict(memory.forecasts) if is_recent else {}
         before = len(forecasts)
         verdict = decide(facts, memory, self._forecast(forecasts))
-        expected = None
-        if isinstance(verdict, Proposal) and facts.shards in forecasts and verdict.to in forecasts:
-            expected = (forecasts[facts.shards], forecasts[verdict.to])
+        expected, present = None, forecasts.get(facts.shards, 0.0)
+        # One that says that the late queue keeps its target does not tell its waits.
+        if isinstance(verdict, Proposal) and verdict.to in forecasts and present > self.bounds.lag:
+            expected = (present, forecasts[verdict.to])
         if len(forecasts) > before:
             at = memory.forecast_at if before else self.now
             memory = replace(memory, forecasts=tuple(forecasts.items()), forecast_at=at)

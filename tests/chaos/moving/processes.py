@@ -72,7 +72,10 @@ class ProducerProcess:
 class MovingDaemons:
     """So many; who is killed is replaced at once."""
 
-    def __init__(self, count: int, environment: Mapping[str, str], folder: Path, history: Recorder) -> None:
+    def __init__(
+        self, count: int, environment: Mapping[str, str], folder: Path, history: Recorder, app: str = APP
+    ) -> None:
+        self._app = app
         self._environment = environment
         self._folder = folder
         self._history = history
@@ -88,13 +91,19 @@ class MovingDaemons:
         self._history.write("died", process=daemon.pid, at=died_at)
         self._running[at % len(self._running)] = self._start()
 
+    def replace_dead(self) -> None:
+        """Another in the place of each that has died."""
+        for at, daemon in enumerate(self._running):
+            if daemon.process.poll() is not None:
+                self.kill(at)
+
     def close(self) -> None:
         """End all of them."""
         for daemon in self._running:
             daemon.close()
 
     def _start(self) -> DaemonProcess:
-        return DaemonProcess([APP], self._environment, self._folder / "log")
+        return DaemonProcess([self._app], self._environment, self._folder / "log")
 
 
 class Movers:

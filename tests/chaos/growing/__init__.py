@@ -1,0 +1,1 @@
+"""A queue gets the shards that it lacks while it is pushed to, and daemons that make them are killed."""
