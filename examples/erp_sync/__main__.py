@@ -8,16 +8,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
 
 from examples.erp_sync.knobs import HELP, Knobs
 from examples.erp_sync.run import RunError, run
+from examples.erp_sync.shop import plan, write_trace
 
 
 def main(words: Sequence[str]) -> int:
     """Run it; the exit code."""
     knobs = _knobs(words)
+    if knobs.trace:
+        print(f"{write_trace(plan(knobs, 0.0), Path(knobs.trace)):,} webhooks of orders are in {knobs.trace}")
+        return 0
     stop = Event()
     for ending in (SIGINT, SIGTERM):
         signal(ending, lambda *_: stop.set())

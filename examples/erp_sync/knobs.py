@@ -22,6 +22,7 @@ class Knobs:
     port: int = 8080
     log: str = "build/erp_sync.log"
     serve: bool = False
+    trace: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a run that could not begin or never end."""
@@ -51,5 +52,6 @@ HELP = {
     "seed": "what the shop changes, and when, follows from it",
     "port": "port of the web app; 0 for any that is free",
     "log": "file for the log of the web app",
+    "trace": "write when which order is sent to this file, for lowkiq simulate --trace, and run nothing",
     "serve": "go on after the report, until Ctrl-C",
 }

@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import pi, sin
+from pathlib import Path
 from random import Random
 from threading import Event
 from typing import Any
@@ -111,19 +112,19 @@ class Shop:
 
         `tick` is called before each step, with the seconds since the start.
         """
-        steps = sorted(_steps(changes), key=lambda step: step[0])
         began_at = time.monotonic()
         with ThreadPoolExecutor(8) as senders:
-            for at, change, is_sent in steps:
+            for at, change, is_sent in steps(changes):
                 if stop.wait(max(0.0, began_at + at - time.monotonic())):
                     break
                 tick(at)
                 if is_sent:
                     senders.submit(self._send, send_to, change, stop)
                 else:
-                    self._apply(change)
+                    self.apply(change)
 
-    def _apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> None:
+        """It has changed so."""
         self.counts["changes"] += 1
         if change.path == STOCK:
             self.stock[change.body["sku"]] += change.body["by"]
@@ -154,8 +155,18 @@ class Shop:
         return JSONResponse(self.products)
 
 
-def _steps(changes: list[Change]) -> Iterator[tuple[float, Change, bool]]:
-    for change in changes:
-        yield change.at, change, False
-        for at in change.sent_at:
-            yield at, change, True
+def steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
+    """By the seconds since the start: what changes, and (True) what is sent of it."""
+    all_steps = [(change.at, change, False) for change in changes]
+    all_steps += [(at, change, True) for change in changes for at in change.sent_at]
+    return sorted(all_steps, key=lambda step: step[0])
+
+
+def write_trace(changes: Sequence[Change], path: Path) -> int:
+    """Write when which order is sent, for `lowkiq simulate --trace`; how many there are."""
+    rows = [
+        f"{at:.3f},{change.body['id']}" for at, change, is_sent in steps(changes) if is_sent and change.path == ORDERS
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["at,id", *rows]) + "\n")
+    return len(rows)

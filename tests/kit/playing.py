@@ -54,7 +54,7 @@ class Played:
                 self.app.core.drains.drainer.visit(shard, Budget(self.clock, left))
         self.clock.advance(max(0.0, ends_at - self.clock.monotonic()))
         if self.threads:
-            self._beat()
+            tell_of_daemon(self.app, self.worker.queue_name, self.threads, self.cpu)
         WatchDuty(self.app.core).run(lambda: MINUTE)
 
     def minutes(self, count: int = LOOKED + 1, *, drains: bool = True) -> Lateness:
@@ -67,21 +67,22 @@ class Played:
         """What is told now."""
         return self.app.operate(self.worker).why_late()
 
-    def _beat(self) -> None:
-        now = self.clock.time()
-        sender = HeartbeatSender(self.app.core.backend, "web-1:1")
-        doing = Doing(queue=self.worker.queue_name, shard=0, since=now, count=1, ids=("1",))
-        sender.send(
-            Process(
-                host="web-1",
-                pid=1,
-                kind="daemon",
-                version="1",
-                since=now - LONG_AGO,
-                threads=self.threads,
-                state="running",
-                doing=(doing,),
-                cpu=self.cpu,
-                cores=1.0,
-            )
+
+def tell_of_daemon(app: Lowkiq, queue_name: str, threads: int, cpu: float) -> None:
+    """A daemon that began long ago tells that it lives, and drains the queue."""
+    now = app.core.backend.clock.time()
+    doing = Doing(queue=queue_name, shard=0, since=now, count=1, ids=("1",))
+    HeartbeatSender(app.core.backend, "web-1:1").send(
+        Process(
+            host="web-1",
+            pid=1,
+            kind="daemon",
+            version="1",
+            since=now - LONG_AGO,
+            threads=threads,
+            state="running",
+            doing=(doing,),
+            cpu=cpu,
+            cores=1.0,
         )
+    )
