@@ -1,5 +1,6 @@
 """How long a call of the handler takes."""
 
+import math
 import re
 from typing import Annotated, Final, Self, TypeAlias
 
@@ -9,6 +10,9 @@ from msgspec import Meta
 _PART: Final = re.compile(r"([0-9._]+)\s*(us|ms|s|m|min)?\s*(?:/\s*(payload|job|id|call))?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0}
 _LONGEST: Final = 86_400.0
+_NORMAL_95: Final = 1.645
+"""Of a normal distribution: so many sigmas above the mean is its 95th percentile."""
+_MOST_SPREAD: Final = 2.0
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 
@@ -59,3 +63,8 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self, fixed=self.fixed * factor, each_id=self.each_id * factor, each_payload=self.each_payload * factor
         )
+
+
+def spread_of(p50: float, p95: float) -> float:
+    """The spread of times with this median and this 95th percentile."""
+    return min(_MOST_SPREAD, math.log(max(1.0, p95 / p50)) / _NORMAL_95) if p50 > 0 else 0.0

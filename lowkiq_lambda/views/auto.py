@@ -17,8 +17,8 @@ class AutoDecision(msgspec.Struct, frozen=True, kw_only=True):
     numbers in `evidence`, and in how many of the last `looked` minutes it held. `shards`: that it has, and `to` how
     many it should have; None: as many. `bars`: why a proposal is not carried out by itself; without any it is, where
     the setting `auto` is "act". `ids`: that would move, `pause`: seconds that each waits for it at most.
-    `expected`: the 95th percentile of the waits of the last hour in seconds, simulated with the present shards and with
-    the proposed ones; None where nothing was simulated.
+    `expected`: the 95th percentile of the waits of the last ten minutes (s), simulated with the present shards and with
+    the proposed ones; None where nothing was simulated, or the queue contradicts it.
     """
 
     queue: str

@@ -118,9 +118,7 @@ def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue
     assert [(1, 4)] == [(move.shards, move.to) for move in sized.state.moves]
 
 
-def test_waits_that_contradict_the_queue_are_not_told(
-    make_app: MakeApp, clock: ManualClock, queue_name: str
-) -> None:
+def test_waits_that_contradict_the_queue_are_not_told(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Nobody drained for half an hour: by its pushes the queue would keep its target, so they do not tell its waits."""
     bounds = Auto(least=1, lag=120.0, unreplicated=True)
     sized = Sized(make_app, clock, queue_name, shards_count=bounds)
@@ -286,7 +284,7 @@ def test_a_move_that_stands_is_turned_round(sized: Sized, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("arrow", ["before the move", "after its begin", "before its line", "in a group", "at its end"])
 def test_a_duty_may_die_at_each_arrow(sized: Sized, monkeypatch: pytest.MonkeyPatch, arrow: str) -> None:
-    """The next one finds its own move: it is made once, nothing is lost, and nobody takes it for a human's."""
+    """The next one finds its own move: it is made once and told once, nothing is lost, and it is nobody else's."""
     owner, name, is_after = ARROWS[arrow]
     sized.arrive_late()
     sized.sized(7)
@@ -301,6 +299,8 @@ def test_a_duty_may_die_at_each_arrow(sized: Sized, monkeypatch: pytest.MonkeyPa
     sized.sized(2)
 
     assert (4, [(1, 4)]) == (sized.shards, [(move.shards, move.to) for move in sized.state.moves])
+    (line,) = sized.lines
+    assert ("reshard", 4, True) == (line.action, line.changed, line.target.startswith("1 → 4 shards: for "))
     assert None is read_kept(sized.app.core.backend, sized.worker.queue_name, 1.0).memory.moved_by_hand
     assert sized.done == len(MANY) - sized.length
 

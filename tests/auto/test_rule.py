@@ -128,7 +128,7 @@ def test_a_simulation_may_ask_for_more_or_refuse() -> None:
     assert 20 == verdict.to
 
     verdict = decide(NEEDS, Memory(), lambda _to: 55.0)
-    assert Unmoved("by a simulation of the last hour 20 shards would not help: p95 55 s → 55 s") == verdict
+    assert Unmoved("by a simulation of the last ten minutes 20 shards would not help: p95 55 s → 55 s") == verdict
 
 
 @pytest.mark.parametrize(

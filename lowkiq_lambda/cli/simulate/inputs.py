@@ -14,7 +14,7 @@ from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.operate.presentation.formatting import duration, utc
 from lowkiq_lambda.operate.presentation.moments import seconds_of
 from lowkiq_lambda.simulate.choice import Choice
-from lowkiq_lambda.simulate.times import BadTimes, Times
+from lowkiq_lambda.simulate.times import BadTimes, Times, spread_of
 from lowkiq_lambda.simulate.trace import BadTrace, Trace
 from lowkiq_lambda.views.lateness import HourDigest, mean_skew
 from lowkiq_lambda.views.queues import QueueHistory, QueueOverview
@@ -29,8 +29,6 @@ _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _LIKE: Final = 1.25
 """Fills of calls that differ by less do not tell how long each id takes."""
-_NORMAL_95: Final = 1.645
-"""Of a normal distribution: so many sigmas above the mean is its 95th percentile."""
 
 
 class LoadWords(NamedTuple):
@@ -209,8 +207,8 @@ def _measured(load: LoadWords, history: QueueHistory, hours: Sequence[HourDigest
     busy, calls, computing = (sum(getattr(hour, name) for hour in hours) for name in ("busy", "calls", "computing"))
     share = min(1.0, computing / busy) if busy else None
     spread = load.spread
-    if spread is None and history.took and history.took.p50 > 0:
-        spread = min(2.0, math.log(max(1.0, history.took.p95 / history.took.p50)) / _NORMAL_95)
+    if spread is None and history.took:
+        spread = spread_of(history.took.p50, history.took.p95)
     if load.took is not None or (calls < _FEWEST_CALLS and history.took is None):
         if load.took is None:
             raise ConfigError("No call of the handler was measured: give --took.")

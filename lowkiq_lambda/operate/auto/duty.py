@@ -111,6 +111,9 @@ class AutoDuty:
         decision, memory = decided.decision, decided.memory
         layout = queue.shards.layout
         self._forget_schedules(queue, memory)
+        if memory.untold:
+            # The process that began the move has died.
+            memory = self._told(queue, memory)
         if decision.answer == "moving":
             memory = self._gone_on(queue, layout, memory, bounds, remaining)
         elif isinstance(decided.verdict, Proposal) and not decided.verdict.bars:
@@ -145,7 +148,8 @@ class AutoDuty:
     def _moved(self, queue: "Queue", decided: Decided, bounds: Auto, remaining: Callable[[], float]) -> Memory:
         decision, to = decided.decision, decided.decision.to or 0
         before = decided.memory
-        memory = before.begins(decision.at, decision.shards, to)
+        began = before.begins(decision.at, decision.shards, to)
+        memory = replace(began, told=_key(decision), told_at=decision.at, untold=decision.says)
         # Before the move, so that one whose beginner dies is known as this one's.
         self._keep(queue, memory)
         if self._schedules is not None and to > decision.shards:
@@ -159,11 +163,18 @@ class AutoDuty:
             layout = resharding.begin(to)
         except LowkiqError as error:
             logger.warning("a move to another number of shards was not begun: %s", error)
-            return memory.forgets_begin()
-        if resharding.has_begun:
-            self._note("reshard", decision, to)
+            return before
+        memory = replace(memory, epoch=layout.epoch)
+        memory = self._told(queue, memory) if resharding.has_begun else replace(memory, untold="")
         self._go_on(queue, resharding, remaining)
-        return replace(memory, epoch=layout.epoch, told=_key(decision), told_at=decision.at)
+        return memory
+
+    def _told(self, queue: "Queue", memory: Memory) -> Memory:
+        """Write the line of the last move; the memory of it."""
+        self._record("reshard", queue.worker.queue_name, memory.untold, memory.moves[-1].to)
+        memory = replace(memory, untold="")
+        self._keep(queue, memory)
+        return memory
 
     def _gone_on(
         self, queue: "Queue", layout: Layout, memory: Memory, bounds: Auto, remaining: Callable[[], float]
@@ -211,11 +222,8 @@ class AutoDuty:
         is_new = is_proposal and memory.told != _key(decision)
         if not is_new and decision.at - memory.told_at < AN_HOUR:
             return memory
-        self._note(NOTED, decision, 0)
+        self._record(NOTED, decision.queue, decision.says, 0)
         return replace(memory, told=_key(decision), told_at=decision.at)
-
-    def _note(self, action: str, decision: AutoDecision, changed: int) -> None:
-        self._record(action, decision.queue, decision.says, changed)
 
     def _record(self, action: str, queue_name: str, line: str, changed: int) -> None:
         logger.info("%s: %s", queue_name, line, extra={"queue": queue_name})

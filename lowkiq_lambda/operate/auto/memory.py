@@ -28,6 +28,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     `epoch`: of the layout that was looked at last. `moved_by_hand`: when somebody else moved the queue, `failed_at`:
     when failures were a good part of a minute, `rests_until`: after a move that was turned round. `useless_at`: when a
     move turned out not to have helped. `lags`: the lag of each minute. `told`, `told_at`: the last line that was said.
+    `untold`: the line of a move that is about to begin, as its process may die before it is told.
     `forecasts`: the simulated 95th percentile of waits by the number of shards, at `forecast_at`.
     """
 
@@ -42,6 +43,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     forecasts: tuple[tuple[int, float], ...] = ()
     told: str = ""
     told_at: float = 0.0
+    untold: str = ""
 
     @property
     def last(self) -> AutoMove | None:
@@ -69,7 +71,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     def forgets_begin(self) -> "Memory":
         """The last move did not begin."""
-        return msgspec.structs.replace(self, moves=self.moves[:-1])
+        return msgspec.structs.replace(self, moves=self.moves[:-1], untold="")
 
     def sees(self, layout: Layout, now: float) -> "Memory":
         """The layout as it is now: whether it is that of a move that was made here, and whether this has ended."""
