@@ -1,7 +1,7 @@
 """An app whose queue has as many shards as it needs, for daemons that die at arrows of its moves.
 
-Its minutes are shorter, and so is all that the rule measures in them. At an arrow a process ends itself by SIGKILL where
-a file has the arrow's name: it takes the file along, so that each file is one death.
+Its minutes are shorter, and so is all that the rule measures in them. At an arrow a process ends itself by SIGKILL
+where a file has the arrow's name: it takes the file along, so that each file is one death.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from lowkiq_lambda import Auto, Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.duties import runner
-from lowkiq_lambda.operate.auto import duty, facts, memory, rule
+from lowkiq_lambda.operate.auto import duty, facts, forecast, memory, rule
 from lowkiq_lambda.operate.auto import look as auto_look
 from lowkiq_lambda.operate.inspect import sampling
 from lowkiq_lambda.operate.lateness import at_it, look, samples
@@ -43,17 +43,23 @@ TIMED: Final[tuple[tuple[object, tuple[str, ...]], ...]] = (
     (moves.ReshardDuty, ("every",)),
     (moves, ("STANDS_STILL",)),
     (duty, ("POSTPONED",)),
-    (rule, ("BETWEEN", "AFTER_FAILURES")),
+    (rule, ("AFTER_FAILURES",)),
     (memory, ("BEFORE", "AFTER", "_LAGS_FOR")),
     (auto_look, ("FORECAST_FOR",)),
     (facts, ("WORK_OFF",)),
+    (forecast, ("PAST",)),
     (sampling, ("SHORTEST", "LONGEST")),
     (samples, ("SHORTEST", "LONGEST")),
     (look, ("LONGEST",)),
-    (at_it, ("ACTED", "BEGAN")),
     (runner, ("GRACE", "SHORTEST_RUN")),
 )
 """What is as long as so many minutes."""
+SOONER: Final[tuple[tuple[object, str, float], ...]] = (
+    (rule, "BETWEEN", 12.0),
+    (at_it, "ACTED", 6.0),
+    (at_it, "BEGAN", 6.0),
+)
+"""What is awaited for fewer minutes than in life, where daemons begin and moves are made all the time."""
 ARROWS: Final[dict[str, tuple[type, str, bool]]] = {
     "after its begin": (Resharding, "begin", True),
     "closing a shard": (GroupMove, "_seal", True),
@@ -69,6 +75,8 @@ def hasten(minute: float) -> None:
     for owner, names in TIMED:
         for name in names:
             setattr(owner, name, getattr(owner, name) * minute / 60.0)
+    for owner, name, minutes in SOONER:
+        setattr(owner, name, minutes * minute)
 
 
 def plant(folder: Path) -> None:

@@ -36,6 +36,8 @@ SETTLING: Final = 5
 MINUTE: Final = 60.0
 PATIENCE: Final = 900.0
 HIGH: Final = 0.95
+GROWTHS: Final[tuple[tuple[int, tuple[int, ...]], ...]] = ((4, (2,)), (8, (2, 4)))
+"""Shards that a queue gets, and the loads of the minutes that the line of it is by: what so many could not carry."""
 
 
 class Growth(NamedTuple):
@@ -44,13 +46,13 @@ class Growth(NamedTuple):
     `excess`: by so much more is pushed than the shards carry. `measured`: seconds for which waits are measured.
     """
 
-    minute: float = 6.0
+    minute: float = 10.0
     call: float = 0.1
     ids: int = 10_000
     sleepers: int = 1_000
     kills: int = 3
     excess: float = 1.06
-    measured: float = 60.0
+    measured: float = 100.0
 
 
 class Pusher:
@@ -144,31 +146,39 @@ class GrowthCourse:
         p95s = dict(memory.forecasts)
         return p95s[shards // 2], p95s[shards]
 
-    def push(self, shards: int) -> None:
-        """From the next minute on, so many a second that this many shards cannot carry them."""
-        threading.Event().wait(MINUTE - time.time() % MINUTE)
-        self._pusher.rate = self._size.excess * shards / self._size.call
+    def push(self, shards: int, *, whole_minutes: bool = False) -> None:
+        """So many a second that this many shards cannot carry them; from the next minute of history on."""
+        if whole_minutes:
+            threading.Event().wait(MINUTE - time.time() % MINUTE)
+        self._pusher.rate = self._rate(shards)
 
     def grow(self, to: int) -> None:
         """Wait until the queue has so many shards, while those who make them die."""
         for arrow in self._rng.sample([*ARROWS], self._size.kills):
             (self.deaths / arrow).touch()
-        eventually(lambda: self.daemons.replace_dead() or self.shards == to, timeout=PATIENCE, what=f"{to} shards")
+        eventually(lambda: self._has(to), timeout=PATIENCE, what=f"{to} shards")
+
+    def _has(self, shards: int) -> bool:
+        self.daemons.replace_dead()
+        return self.shards == shards
 
     def settle(self) -> None:
         """Wait until the backlog is worked off."""
         eventually(lambda: self.lag < 1.0, timeout=PATIENCE, what="the end of the backlog")
 
-    def measure(self, *rates_of: tuple[int, float]) -> float:
-        """Push for so many seconds what so many shards cannot carry, one after the other; the 95th percentile."""
+    def measure(self, *loads: int) -> float:
+        """Push what so many shards cannot carry, one load after the other; the 95th percentile of the waits (s)."""
         began_at = time.monotonic()
-        for shards, seconds in rates_of:
-            self._pusher.rate = self._size.excess * shards / self._size.call
-            threading.Event().wait(seconds)
+        for shards in loads:
+            self._pusher.rate = self._rate(shards)
+            threading.Event().wait(self._size.measured)
         ended_at = time.monotonic()
         self.settle()
         waits = sorted(self._waits(began_at, ended_at))
         return waits[int(HIGH * len(waits))]
+
+    def _rate(self, shards: int) -> float:
+        return self._size.excess * shards / self._size.call
 
     def _waits(self, since: float, until: float) -> list[float]:
         """From each push of that time to the first call that had it."""
@@ -229,24 +239,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = vars(parser.parse_args())
     seed, size = options.pop("seed"), Growth(**options)
-    say = partial(print, flush=True)
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         with GrowthCourse(server, "growing", Path(folder), size, seed) as course:
-            say(seed, size)
-            calm = [(2, size.measured)]
-            for shards in (4, 8):
-                began = time.monotonic()
-                course.push(shards // 2)
+            say = [f"{size}, seed {seed}"]
+            for shards, past in GROWTHS:
+                course.push(shards // 2, whole_minutes=True)
                 course.grow(shards)
-                moved, expected = time.monotonic(), course.expected(shards)
+                before, after = course.expected(shards)
                 course.settle()
-                worked = time.monotonic()
-                load = [(2, size.measured)] if shards == 4 else [(2, size.measured), (4, size.measured)]
-                came = course.measure(*load)
-                say(f"{shards} shards after {moved - began:.0f} s, backlog {worked - moved:.0f} s: expected {expected}, came {came:.3f}")
+                came = course.measure(*past)
+                say.append(f"{shards} shards: expected {before:.3f} s → {after:.3f} s, came {came:.3f} s")
             course.finish()
             found, lines = course.judge().words, course.lines
-        say(f"{course.daemons.killed} deaths, left {[*course.deaths.iterdir()] if course.deaths.exists() else ''}, {len(found)} faults", *found[:20], *lines, sep="\n")
+        say += [*lines, f"{course.daemons.killed} deaths, {len(found)} faults", *found[:20]]
+        sys.stdout.write("\n".join(say) + "\n")
     sys.exit(bool(found))
 
 
