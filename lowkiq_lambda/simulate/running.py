@@ -15,7 +15,7 @@ _SAMPLE = 1_000_000
 
 
 def simulate(trace: Trace, times: Times, choice: Choice, *, seed: int = 1) -> Outcome:
-    """What becomes of the trace. The same arguments give the same outcome; 200,000 jobs take about a second."""
+    """What becomes of the trace. The same arguments give the same outcome; 100,000 jobs take about a second."""
     state = SimulatedQueue(trace, times, choice, seed)
     compute = Functions(state) if choice.is_function else AlwaysOn(state)
     compute.open()

@@ -18,7 +18,7 @@ LONGEST: Final = 400 * 86_400.0
 """Seconds between the first and the last push."""
 MOST_IDS: Final = 100_000_000
 MOST_JOBS: Final = 20_000_000
-"""Payloads of a trace: each takes some 20 bytes, and a run of all of them a minute."""
+"""Payloads of a trace: each takes some 20 bytes, and a run of all of them four minutes."""
 _MINUTE: Final = 60.0
 _WORTH_DIGITS: Final = 1e15
 """From here on a number of jobs is told by its size."""
