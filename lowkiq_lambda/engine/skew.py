@@ -37,7 +37,7 @@ _decode: Final = msgspec.msgpack.Decoder(Counts).decode
 
 
 class SkewCounter:
-    """Counts the payloads of each id (Space-Saving, in the form that lowers all counters once they are used up)."""
+    """Counts the payloads of each id; where there are too many ids, all counts are lowered (Misra and Gries)."""
 
     def __init__(self, queue_name: str, clock: Clock) -> None:
         self._queue_name, self._clock = queue_name, clock

@@ -3,6 +3,7 @@
 import pytest
 
 from lowkiq_lambda import Lowkiq, Rate
+from lowkiq_lambda.store.shard.keys import queue_key
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import Metrics
 from tests.kit.apps import MakeApp
@@ -143,6 +144,19 @@ def test_the_rate_that_drains_keep_is_the_one_that_counts(
     assert Rate(200, per=60) == explained.rate
     clock.advance(90.0)
     assert Rate(2, per=60) == other.operate(looking).limits.explain().rate
+
+
+@pytest.mark.parametrize(
+    "damage", [("declared", b"\xc1"), ("declared", b"\x07"), ("now", b"never"), ("declared", b"\x90")]
+)
+def test_damaged_limits_are_told_as_code_has_them(app: Lowkiq, queue_name: str, damage: tuple[str, bytes]) -> None:
+    """Whoever looks gets an answer, whatever a foreign hand has left of what drains declared."""
+    worker = declare(app, queue_name, Notes(), rate=Rate(200, per=60))
+    worker.push_many(jobs_of("a"))
+    app.drain()
+    app.core.backend.client.hset(queue_key(queue_name, "limits", app.core.backend.prefix), *damage)
+
+    assert Rate(200, per=60) == app.operate(worker).limits.explain().rate
 
 
 def test_a_queue_whose_places_are_taken_is_limited(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -14,7 +14,8 @@ local function text(number) return string.format('%.17g', number) end
 local KNOWN_FOR = 60
 local found = call('HMGET', limits, 'now', 'declared')
 local is_read, declared = pcall(cmsgpack.unpack, found[2] or '')
-local is_one = found[2] and is_read and queue_now - tonumber(found[1]) < math.max(KNOWN_FOR, tonumber(declared[3]) or 0)
+local is_one = found[2] and is_read and type(declared) == 'table' and #declared == 3
+  and queue_now - (tonumber(found[1]) or 0) < math.max(KNOWN_FOR, tonumber(declared[3]) or 0)
 local most, limit, per = limits_that_count(unpack(is_one and declared or {ARGV[4], ARGV[5], ARGV[6]}))
 local taken, offered = {}, 0
 for _, permit in pairs((permits_now())) do
