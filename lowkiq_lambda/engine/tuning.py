@@ -122,7 +122,8 @@ class CallsTuner:
         """Fill and mean of the window before the last rise."""
         self._floors: dict[int, tuple[float, float]] = {}
         """By fill: the least that a call surely took at most, and when that was."""
-        self._rests_until = -math.inf
+        self._rests_until = self._halved_until = -math.inf
+        """When it may rise again, and when it may be halved again."""
         self._is_short = False
         self._computing = 0.0
         self._told_at = -math.inf
@@ -196,9 +197,10 @@ class CallsTuner:
         self._minute, self._minute_at = Window(), now
 
     def _halve(self, now: float) -> None:
-        if now >= self._rests_until:
+        if now >= self._halved_until:
             self._step(-(self.calls - self.calls // 2))
-        self._before, self._rests_until, self._window = None, now + REST, Window()
+        self._before, self._window = None, Window()
+        self._rests_until = self._halved_until = now + REST
 
     def _step(self, by: int) -> None:
         self.calls = min(self.most, max(self.least, self.calls + by))

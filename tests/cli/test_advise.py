@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -81,11 +81,20 @@ def test_a_large_saving_is_an_exit_code(shop: ShopOfCommands, lived: Lived) -> N
     assert ["minute", "shards", "task", "daemon"] == [way["kind"] for way in answer["ways"]]
 
 
-def test_history_stands_in_for_hours_that_nobody_kept(shop: ShopOfCommands) -> None:
+@pytest.fixture
+def alone(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShopOfCommands]:
+    """The shop in a namespace of its own: daemons of other tests are none of its processes."""
+    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url, namespace=shop.queue))) as app:
+        worker: type[Worker] = app.worker(type("SyncOrder", (Worker,), {**vars(shop.worker), "app": None}))
+        monkeypatch.setattr(sys.modules[MODULE], "app", app)
+        yield ShopOfCommands(app, worker, shop.capsys)
+
+
+def test_history_stands_in_for_hours_that_nobody_kept(alone: ShopOfCommands) -> None:
     """Marked as that."""
-    shop.worker.push("1")
-    shop.app.drain()
-    code, out, _ = shop.run("advise")
+    alone.worker.push("1")
+    alone.app.drain()
+    code, out, _ = alone.run("advise")
 
     assert 0 == code
     assert "not known: the present way is taken from the processes" in out
@@ -102,7 +111,7 @@ def test_history_has_the_time_that_ids_took(shop: ShopOfCommands, monkeypatch: p
 
     monkeypatch.setattr(loads, "load_of", reading)
     body = {"queue_name": shop.queue, "shards_count": 1, "batch_size": 100, "perform": lambda *_: clock.advance(0.02)}
-    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url), clock=clock)) as app:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url, namespace=shop.queue), clock=clock)) as app:
         worker: type[Worker] = app.worker(type("InBatches", (Worker,), body))
         for job_id in "ab":
             worker.push(job_id)

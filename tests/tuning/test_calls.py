@@ -100,6 +100,17 @@ def test_most_of_it_failing_halves_once_a_minute() -> None:
     assert 2 == queue.settle(0.4, 0.4, ended=8, failed=8)
 
 
+def test_an_outage_halves_although_a_rise_was_just_taken_back() -> None:
+    """That rest is for rises."""
+    queue = Settlings()
+    for _ in range(3):
+        queue.full(0.05)
+    fallen = queue.full(0.07)
+
+    assert 3 == fallen
+    assert 1 == queue.settle(0.4, 0.4, ended=8, failed=8)
+
+
 def test_some_failures_halve_nothing() -> None:
     """Single jobs fail everywhere."""
     queue = Settlings()
