@@ -160,6 +160,10 @@ class ShardBoard:
         over_at = self._clock.monotonic() + TURN
         return lambda: self._clock.monotonic() >= over_at and self.others_have_work()
 
+    def note_claim(self, shard: ShardRef) -> None:
+        """The visit to the shard is about to claim, or to end: the server has what this board was notified of."""
+        self._entries[shard].claimed = self._events
+
     def notify(self, shards: Iterable[ShardRef]) -> None:
         """These have work now, or sooner than was known. Others than the board's are passed over."""
         with self._changed:
@@ -219,7 +223,7 @@ class ShardBoard:
             if ready_in is None and result.reason != "empty":
                 ready_in = self._check_interval
             entry.ready_at = at(now, ready_in)
-            if entry.notified > entry.taken:
+            if entry.notified > (entry.claimed if result.reason == "empty" else entry.taken):
                 # The visit's last claim may have come before that push.
                 entry.ready_at = min(entry.ready_at, now)
             if result.exit is not None:
@@ -302,6 +306,7 @@ class ShardBoard:
     def _taken(self, entry: ShardEntry) -> ShardRef:
         self._events += 1
         entry.is_taken, entry.taken = True, self._events
+        entry.claimed = entry.taken
         self._queue.put(entry)
         if self._queue:
             # Another thread watches the clock from now on.

@@ -201,10 +201,15 @@ def _never() -> bool:
     return False
 
 
+def _ignore() -> None:
+    pass
+
+
 class Budget:
     """Time for a drain. `seconds` from now on; without, only the stop signal ends it.
 
-    `stopping` is asked before each batch, `turn_over` before each claim: another shard may be waiting.
+    `stopping` is asked before each batch, `turn_over` before each claim: another shard may be waiting. `before_claim` is
+    called before the server is asked for more, and before the shard is let go.
     """
 
     def __init__(
@@ -220,6 +225,7 @@ class Budget:
         self._ends_at = clock.monotonic() + seconds
         self.stopping = stopping
         self.turn_over = turn_over
+        self.before_claim: Callable[[], None] = _ignore
         self.is_hard = False
         """Whether what runs when the time is over is cancelled, as far as it can be."""
         self.is_unattended = False
@@ -231,10 +237,10 @@ class Budget:
         # Taken once, by the first batch; a lock, as it is shared with the copies that are made for visits at once.
         self._ran = Lock()
 
-    def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
+    def for_turn(self, is_over: Callable[[], bool], before_claim: Callable[[], None] = _ignore) -> "Budget":
         """The same budget for a visit that others wait for: it ends at a claim when `is_over` is true."""
         turn = copy(self)
-        turn.turn_over = is_over
+        turn.turn_over, turn.before_claim = is_over, before_claim
         return turn
 
     def exit_of(self, error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ run at once and more than one shard is due, each visit has a thread, and the loo
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
@@ -185,7 +186,7 @@ class Loop:
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
         """Visit the shard, in another thread if others are visited beside it, and note how that ended."""
-        turn = budget.for_turn(self._turn())
+        turn = budget.for_turn(self._turn(), partial(self.board.note_claim, shard))
         turn.patience = math.inf if self.is_notified else min(self._patience, budget.remaining())
         may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
         if may_have_thread and self._begin(shard, turn):

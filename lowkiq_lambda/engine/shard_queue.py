@@ -72,7 +72,8 @@ class ShardView(NamedTuple):
 
 
 class ShardEntry(msgspec.Struct, eq=False):
-    """A shard on the board. Times are the clock's monotonic ones; it counts events (updated, notified, offered, taken).
+    """A shard on the board. Times are the clock's monotonic ones; it counts events (updated, notified, offered, taken,
+    claimed).
 
     `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last
     visit went wrong or its next may end the process: others come first. `limited_until`: until then the limits of its
@@ -94,6 +95,8 @@ class ShardEntry(msgspec.Struct, eq=False):
     notified: int = 0
     offered: int = 0
     taken: int = 0
+    claimed: int = 0
+    """Its visit claimed after this event, so that it has found what was pushed until then."""
     is_taken: bool = False
     in_line: bool = False
     """Whether its last visit found no permit: it is on the wait list then."""

@@ -251,6 +251,7 @@ class ShardVisit:
             from lowkiq_lambda.engine.hindrances import tell_of_unused  # noqa: PLC0415 - imported lazily: cold start
 
             tell_of_unused(hindrances, timing, self.ref, self._settings.clock.time())
+        self._budget.before_claim()
         return self._shard.settle("release" if ending.reason else "claim")
 
     @contextmanager

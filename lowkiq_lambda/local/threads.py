@@ -3,6 +3,7 @@
 import logging
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from threading import Event
 from typing import Final
@@ -50,7 +51,7 @@ class DrainThread:
 
     def _visit(self, shard: ShardRef) -> None:
         try:
-            result = self.drainer.visit(shard, self._budget())
+            result = self.drainer.visit(shard, self._budget(shard))
             ready_in = self.drainer.ready_in(shard, result)
         except BaseException as error:
             self.board.failed(shard, error)
@@ -78,9 +79,11 @@ class DrainThread:
     def _last_words(self, error: BaseException) -> None:
         call_hook("last_words", self.config.last_words, error)
 
-    def _budget(self) -> Budget:
+    def _budget(self, shard: ShardRef) -> Budget:
         stopping = lambda: self.board.is_closed  # noqa: E731 - asked for each batch
-        budget = Budget(self.clock, self.config.visit_seconds, stopping=stopping, turn_over=self.board.turn())
+        budget = Budget(self.clock, self.config.visit_seconds, stopping=stopping).for_turn(
+            self.board.turn(), partial(self.board.note_claim, shard)
+        )
         # The listener hears when a shard is offered a place.
         budget.patience = math.inf
         return budget

@@ -87,7 +87,6 @@ class SimulatedShard:
         "alike",
         "began_at",
         "busy",
-        "has_gone_on",
         "held",
         "holder",
         "holderless",
@@ -103,8 +102,6 @@ class SimulatedShard:
         self.holder: SimulatedHolder | None = None
         self.began_at = 0.0
         """When the visit began."""
-        self.has_gone_on = False
-        """Whether it claimed again."""
         self.mean = 0.0
         """Seconds of a call, as the engine smooths them; 0: not known."""
         self.side: Any = None

@@ -23,7 +23,7 @@ class OneByOne:
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
-        shard.began_at, shard.alike, shard.has_gone_on = at, 0, False
+        shard.began_at, shard.alike = at, 0
         if shard.holder is not None:
             shard.holder.open += 1
         self._window(at + self._state.choice.round_trip / 2, shard)
@@ -73,11 +73,8 @@ class OneByOne:
             self._failures.fail(at, failed)
         state.free(claimed, at)
         if holder is None or not shard.line or is_over(state, shard, at):
-            # The push that a visit has gone on for was told to its thread, too, which looks for it in vain.
-            looks = shard.has_gone_on and not shard.line
-            self._end(at + state.choice.round_trip * (1.5 if looks else 0.5) + state.choice.visit, shard)
+            self._end(at + state.choice.round_trip / 2 + state.choice.visit, shard)
         else:
-            shard.has_gone_on = True
             self._window(at, shard)
 
     def _end(self, at: float, shard: SimulatedShard) -> None:

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.board import ShardBoard
+from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.threads import DrainThread
@@ -42,6 +44,58 @@ def test_a7_a_visit_that_came_to_its_end_is_work(app: Lowkiq, clock: ManualClock
     threads[0].run()
 
     assert threads[0].has_worked
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_push_that_the_visit_has_found_brings_no_other_visit(
+    app: Lowkiq, clock: ManualClock, queue_name: str, concurrency: int
+) -> None:
+    """Jobs that are pushed while others run are claimed by the same visit, and then nothing is left to look for."""
+    runs = list[str]()
+
+    def push_another(batch: Batch) -> None:
+        runs.extend(batch)
+        if "a" in batch:
+            worker.push_many(jobs_of("b"))
+            thread.board.notify(thread.board.shards)
+
+    worker = declare(app, queue_name, push_another, shards_count=1, concurrency=concurrency)
+    worker.push_many(jobs_of("a"))
+    thread = thread_of(app, clock, worker)
+
+    assert 1 == visit_all(thread)
+    assert ["a", "b"] == runs
+
+
+def test_a_push_that_comes_behind_the_last_claim_brings_another_visit(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is heard while the visit's last call comes back."""
+    runs, ids, settle = list[str](), ["b"], LeasedShard.settle
+
+    def settle_late(shard: LeasedShard, *args: Any) -> Any:
+        claim = settle(shard, *args)
+        if claim is None and ids:
+            worker.push_many(jobs_of(ids.pop()))
+            thread.board.notify(thread.board.shards)
+        return claim
+
+    worker = declare(app, queue_name, runs.extend, shards_count=1)
+    worker.push_many(jobs_of("a"))
+    thread = thread_of(app, clock, worker)
+    monkeypatch.setattr(LeasedShard, "settle", settle_late)
+
+    assert 2 == visit_all(thread)
+    assert ["a", "b"] == runs
+
+
+def visit_all(thread: DrainThread) -> int:
+    """Visit shards until none is known to have work; how many visits that took."""
+    visits = 0
+    while (shard := thread.board.next()) is not None:
+        thread._visit(shard)
+        visits += 1
+    return visits
 
 
 def test_a7_a_thread_that_its_shard_has_ended_may_come_back_at_once(

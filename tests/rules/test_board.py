@@ -115,6 +115,34 @@ def test_a_notification_during_a_visit_brings_another_visit(board: ShardBoard) -
     assert {} == lags(board)
 
 
+def test_a_visit_that_claims_after_a_notification_brings_no_other(board: ShardBoard) -> None:
+    """Its claim has found the push; one that comes after the claim brings another visit."""
+    board.notify([A])
+    assert A == board.next()
+    board.notify([A])
+    board.note_claim(A)
+    board.visited(A, SETTLED, None)
+
+    assert board.next() is None
+    board.notify([A])
+    assert A == board.next()
+    board.note_claim(A)
+    board.notify([A])
+    board.visited(A, SETTLED, None)
+    assert A == board.next()
+
+
+def test_a_claim_whose_reply_was_lost_has_found_nothing(board: ShardBoard) -> None:
+    """With the lease lost the visit does not know what its claim has brought."""
+    board.notify([A])
+    assert A == board.next()
+    board.notify([A])
+    board.note_claim(A)
+    board.visited(A, VisitResult("lease lost", token=1), None)
+
+    assert A == board.next()
+
+
 def test_a_notification_does_not_shorten_the_lag(board: ShardBoard) -> None:
     """A shard that has waited keeps its place before those that have not."""
     board.update([probed(A, -3.0)], board.events)
