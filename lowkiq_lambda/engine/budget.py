@@ -208,8 +208,8 @@ def _ignore() -> None:
 class Budget:
     """Time for a drain. `seconds` from now on; without, only the stop signal ends it.
 
-    `stopping` is asked before each batch, `turn_over` before each claim: another shard may be waiting. `before_claim` is
-    called before the server is asked for more, and before the shard is let go.
+    `stopping` is asked before each batch, `turn_over` before each claim: another shard may be waiting. `before_claim`
+    is called before the last request of a claim, which claims more or ends the visit.
     """
 
     def __init__(

@@ -275,7 +275,7 @@ class LeasedShard:
 
     def _tune(self, tuning: "Tuning", room: int, claim: StoredClaim | None) -> None:
         """Tell what was settled, and whether more was due than there was `room` for; 0: no claim."""
-        from lowkiq_lambda.engine.tuning import Settled  # noqa: PLC0415 - only for workers with "auto"
+        from lowkiq_lambda.engine.settled import Settled  # noqa: PLC0415 - only for workers with "auto"
 
         counts, now = self.pending.counts(), self.settings.clock.monotonic()
         failed = counts["failed"] + counts["suspected"]

@@ -72,8 +72,7 @@ class ShardView(NamedTuple):
 
 
 class ShardEntry(msgspec.Struct, eq=False):
-    """A shard on the board. Times are the clock's monotonic ones; it counts events (updated, notified, offered, taken,
-    claimed).
+    """A shard on the board. Times are the clock's monotonic ones; `updated` to `claimed` are numbers of events.
 
     `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last
     visit went wrong or its next may end the process: others come first. `limited_until`: until then the limits of its

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.engine.tuning import DAY, FEWEST, HOUR, REST, CallsTuner, Settled
+from lowkiq_lambda.engine.calls_tuner import DAY, HOUR, REST, CallsTuner
+from lowkiq_lambda.engine.settled import FEWEST, Settled
 
 SECOND: Final = 1.0
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.engine.tuning import HOUR, LOOK, Fit, IdsTuner, Settled
+from lowkiq_lambda.engine.ids_tuner import HURT_FOR, LOOK, Fit, IdsTuner
+from lowkiq_lambda.engine.settled import Settled
 from lowkiq_lambda.jobs.auto import Auto
 
 AUTO: Final = Auto(1, 100)
@@ -63,7 +64,7 @@ def test_calls_do_not_grow_within_an_hour_of_a_death_or_a_group_failure() -> Non
     calls(failing, 0.01, 0.001, at=100.0, failed=LOOK)
 
     assert [1, 1] == [calls(tuner, 0.01, 0.001, at=200.0) for tuner in (dead, failing)]
-    assert [2, 2] == [calls(tuner, 0.01, 0.001, at=101.0 + HOUR) for tuner in (dead, failing)]
+    assert [2, 2] == [calls(tuner, 0.01, 0.001, at=101.0 + HURT_FOR) for tuner in (dead, failing)]
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1), st.booleans())))
