@@ -69,7 +69,7 @@ class HourOfQueue(msgspec.Struct, frozen=True):
 
 
 class HourDigest(HourOfQueue, frozen=True, array_like=True):
-    """The same as it is kept: a list of the values."""
+    """The same; a list of the values in JSON."""
 
 
 def mean_skew(hours: Sequence[HourOfQueue]) -> tuple[float, ...] | None:

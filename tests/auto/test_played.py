@@ -12,7 +12,6 @@ from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto import duty as duties
 from lowkiq_lambda.operate.auto.duty import AutoDuty
 from lowkiq_lambda.operate.auto.kept import KeptAuto, read_kept
-from lowkiq_lambda.operate.lateness.kept import OpenHour, write, writing
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.reshard.duty import STANDS_STILL, ReshardDuty
 from lowkiq_lambda.reshard.group import GroupMove, Postponed
@@ -24,7 +23,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.auto.sizing import MANY, WAITED, Sized
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.months import hours_before
+from tests.kit.months import hours_before, keep_hours
 from tests.kit.playing import MINUTE
 from tests.kit.workers import declare
 
@@ -422,9 +421,7 @@ def test_a_way_back_keeps_away_from_what_somebody_does(make_app: MakeApp, clock:
     sized.app.operate(sized.worker).reshard(to=2, unreplicated=True)
     clock.advance(3_600.0)
     backend, now = sized.app.core.backend, clock.time()
-    opened = OpenHour(int(now // HOUR), SAMPLE, SAMPLE)
-    for over in hours_before(now // HOUR * HOUR, 26, 1):
-        write(backend, [*writing(backend.prefix, queue_name, SAMPLE, opened, over)], 1.0)
+    keep_hours(backend, queue_name, hours_before(now // HOUR * HOUR, 26, 1), 1.0)
     assert 1 == auto.decide().to
 
     sized.app.operate(sized.worker).pause()

@@ -9,15 +9,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.operate.lateness.kept import HOURS, OpenHour, write, writing
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.stack.advice import loads
 from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
-from lowkiq_lambda.store.shard.keys import queue_key
 from lowkiq_lambda.testing import ManualClock
 from tests.cli.conftest import MODULE, ShopOfCommands
 from tests.kit.apps import closing_app
-from tests.kit.months import hours_before
+from tests.kit.months import hours_before, keep_hours
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 Lived: TypeAlias = Callable[[int, int], str]
@@ -29,28 +27,10 @@ def lived(shop: ShopOfCommands) -> Lived:
     backend, retry_for = shop.app.core.backend, shop.app.config.redis_retry_for
 
     def live(count: int, ids: int) -> str:
-        now = backend.clock.time() // HOUR * HOUR
-        opened = OpenHour(int(now // HOUR), SAMPLE, SAMPLE)
-        commands = [
-            command
-            for over in hours_before(now, count, ids)
-            for command in writing(backend.prefix, shop.queue, SAMPLE, opened, over)
-        ]
-        write(backend, commands, retry_for)
-        return queue_key(shop.queue, "hours", backend.prefix)
+        hours = hours_before(backend.clock.time() // HOUR * HOUR, count, ids)
+        return keep_hours(backend, shop.queue, hours, retry_for)
 
     return live
-
-
-def test_hours_of_35_days_take_the_room_that_the_page_says(shop: ShopOfCommands, lived: Lived) -> None:
-    """Some 113 KB a queue, of a busy one."""
-    client = shop.app.core.backend.client
-    key = lived(HOURS, 123_456)
-
-    size = client.memory_usage(key, samples=0) or 0
-    # With the hour that goes on, which takes the place of the oldest.
-    assert HOURS == client.hlen(key)
-    assert 90_000 <= size <= 130_000
 
 
 def test_a_small_app_is_told_that_a_change_is_not_worth_it(shop: ShopOfCommands, lived: Lived) -> None:

@@ -17,16 +17,15 @@ from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.simulate.choices import tried
 from lowkiq_lambda.cli.simulate.plots import braille, svg
 from lowkiq_lambda.cli.simulate.tables import ChoiceRow, Findings
-from lowkiq_lambda.operate.lateness.kept import write
 from lowkiq_lambda.simulate import Choice, Times, Trace, comparing, simulate
 from lowkiq_lambda.simulate.comparing import ChoiceComparison
 from lowkiq_lambda.stack.costs.bills import minute_bill
 from lowkiq_lambda.stack.costs.month import HOURS, Month
 from lowkiq_lambda.stack.costs.simulated import simulated_bill
-from lowkiq_lambda.store.shard.keys import queue_key
 from lowkiq_lambda.views.lateness import HourDigest
 from tests.cli.conftest import ShopOfCommands
 from tests.kit.daemons import DaemonProcess
+from tests.kit.months import keep_hours
 from tests.kit.waiting import eventually
 
 FEW: Final = "--rate 0.02/s --took 40ms --ids 100 --skew 0 --computing 0"
@@ -181,9 +180,10 @@ def test_what_cannot_work_is_refused_in_a_line(
     assert complaint in refused(capsys, words)
 
 
-def keep_hours(shop: ShopOfCommands, skew: tuple[int, ...] | None = None) -> None:
+def keep_two_hours(shop: ShopOfCommands, skew: tuple[int, ...] | None = None) -> None:
     """Two hours of the queue are kept: calls of 20 ms and 2 ms an id, with one id and with ten; half of it computes."""
     backend, now = shop.app.core.backend, time.time() // 3_600
+    hours = []
     for back, fill in ((2, 1), (1, 10)):
         busy = 100 * (0.020 + 0.002 * fill)
         sums: dict[str, Any] = {
@@ -203,9 +203,8 @@ def keep_hours(shop: ShopOfCommands, skew: tuple[int, ...] | None = None) -> Non
             "p99": 0.03,
             "skew": skew,
         }
-        digest = msgspec.msgpack.encode(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
-        key = queue_key(shop.queue, "hours", backend.prefix)
-        write(backend, [(key, ("HSET", key, int(now - back), digest))], 1.0)
+        hours.append(HourDigest(at=(now - back) * 3_600, seconds=3_600.0, **sums, **rest))
+    keep_hours(backend, shop.queue, hours, 1.0)
 
 
 def test_a_queue_without_history_says_what_to_give(shop: ShopOfCommands) -> None:
@@ -220,7 +219,7 @@ def test_a_queue_is_simulated_by_its_own_history(shop: ShopOfCommands) -> None:
     """Its rates, how long its calls took, and the shards that it has, come first."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
     shop.app.drain()
-    keep_hours(shop)
+    keep_two_hours(shop)
     code, text, error = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0")
 
     assert 0 == code, error
@@ -234,7 +233,7 @@ def test_a_queue_that_is_late_has_more_pushes_than_ended(shop: ShopOfCommands) -
     """That is the first thing said: the simulation is too good."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
     shop.app.drain()
-    keep_hours(shop)
+    keep_two_hours(shop)
     shop.worker.push("late", due_at=time.time() - 120)
     code, text, error = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0")
 
@@ -246,7 +245,7 @@ def test_a_queue_whose_ids_were_counted_is_simulated_with_their_shares(shop: Sho
     """No skew is guessed, and no id is named; what the command line says counts more."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
     shop.app.drain()
-    keep_hours(shop, (4_000, 500))
+    keep_two_hours(shop, (4_000, 500))
     words = ("simulate", shop.queue, "--ids", "50", "--spread", "0", "--try", "compute=daemon:1x5")
     code, text, error = shop.run(*words)
     _, overruled, _ = shop.run(*words, "--skew", "0")
@@ -265,7 +264,7 @@ def test_a_queue_whose_holders_find_their_numbers_is_simulated(
     body = {"queue_name": name, "shards_count": 1, "concurrency": Auto(most=7), "batch_size": Auto(most=9)}
     worker: type[Worker] = shop.app.worker(type("Tuned", (Worker,), {**body, "perform": lambda *_: None}))
     worker.push("1")
-    keep_hours(ShopOfCommands(shop.app, worker, capsys))
+    keep_two_hours(ShopOfCommands(shop.app, worker, capsys))
 
     code, text, error = shop.run("simulate", name, "--took", "20ms", "--try", "compute=minute")
 

@@ -14,13 +14,13 @@ from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.operate.inspect.sampling import LookedAt, read_sampled, sampling
 from lowkiq_lambda.operate.lateness.hours import digest_of, going_on
-from lowkiq_lambda.operate.lateness.kept import OpenHour, read_open, write, writing
+from lowkiq_lambda.operate.lateness.kept import OpenHour, read_day, read_open, write, writing
 from lowkiq_lambda.operate.lateness.look import QueueLook
 from lowkiq_lambda.operate.lateness.samples import sample_of
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views.lateness import Lateness
+from lowkiq_lambda.views.lateness import HourDigest, Lateness
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueMetrics
 
@@ -80,15 +80,16 @@ class WatchDuty:
         look = QueueLook(core, ShardReader(backend, retry_for, queue.shards), queue.worker, metrics, processes)
         sample = sample_of(look.now, queue.shards.layout, metrics, processes, name)
         now = going_on(before, sample)
-        over = None
+        over: list[HourDigest] = []
         if before is not None and before.number != now.number:
-            over = digest_of(backend, name, before, retry_for)
+            ended = digest_of(backend, name, before, retry_for)
             if counts_skew(queue.worker, core.config):
                 from lowkiq_lambda.engine.skew import read_shares  # noqa: PLC0415 - few queues count
 
-                shares = read_shares(backend, name, [over.at], retry_for)
+                shares = read_shares(backend, name, [ended.at], retry_for)
                 skew = shares and (round(10_000 * share) for share in shares.values())
-                over = msgspec.structs.replace(over, skew=skew and tuple(filter(None, skew)))
+                ended = msgspec.structs.replace(ended, skew=skew and tuple(filter(None, skew)))
+            over = [*read_day(backend, name, ended.at, retry_for), ended]
         late = look.lateness() if look.is_late else None
         if late is None:
             now = msgspec.structs.replace(now, cause="")
