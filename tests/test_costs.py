@@ -330,7 +330,8 @@ def test_the_assumed_alarms_are_those_of_the_template() -> None:
     of_a_summary = sum(metrics for condition, metrics in found if condition == "PublishesMetrics")
 
     assert [ALARMS["none"], ALARMS["summary"]] == [always, always + of_a_summary]
-    assert [("", ALARMS_OF_A_QUEUE_FUNCTION)] == [*watched("infra/queue-function.yaml")]
+    for name in ("queue-function", "managed-instances"):
+        assert [("", ALARMS_OF_A_QUEUE_FUNCTION)] == [*watched(f"infra/{name}.yaml")]
     with_ways_in = [one for one in found if one[0] in {"Ingests", "WatchesRecords", "HasInbox", "TakesStream"}]
     ingest = (ROOT / "docs" / "ingest.md").read_text()
     assert f"{len(with_ways_in)} alarms" in ingest
@@ -586,12 +587,14 @@ def test_the_docs_have_the_same_prices(page: str, name: str, phrase: str) -> Non
 
 
 def test_managed_instances_are_compared_where_their_price_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    """One instance for 730 hours, a fee of 15 percent, requests, and no seconds; without a price there is no column."""
+    """Three instances for 730 hours, a fee of 15 percent, requests, and no seconds; without a price there is no column."""
     month = Month(jobs=0, dashboard_hours=0, redis="none", metrics="none", instance_hour=0.10)
     bill = dollars(instances_bill(month), PRICES, free_tier=False)
+    one = dollars(instances_bill(replace(month, instances=1)), PRICES, free_tier=False)
     text = printed(capsys, "--instance-hour", "0.10")
 
-    assert 73.0 * 1.15 == pytest.approx(bill[INSTANCES])
+    assert [3 * 73.0 * 1.15, 73.0 * 1.15] == pytest.approx([bill[INSTANCES], one[INSTANCES]])
+    assert f"${bill[INSTANCES]:.2f} a month" in (ROOT / "infra" / "managed-instances.md").read_text()
     assert "Lambda, time" not in bill
     assert bill["Lambda, requests"] > 0
     assert "| EventBridge FIFO and Lambda | Lambda Managed Instances |" in text

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -13,12 +14,13 @@ from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.aws.ticking import WANTED
 from lowkiq_lambda.settings.aws import RedisIam, Settings
 from lowkiq_lambda.settings.config import variable_of
-from tests.kit.templates import NOT_OURS, of_kind
+from tests.kit.templates import NOT_OURS, ROOT, TOOLS, of_kind, run
 
 BOUNDARY: Final = {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}
 LOGS_KEY: Final = {"Fn::If": ["HasLogsKey", {"Ref": "LogsKmsKeyArn"}, {"Ref": "AWS::NoValue"}]}
 QUEUES_KEY: Final = {"Fn::If": ["HasQueuesKey", {"Ref": "QueuesKmsKeyArn"}, {"Ref": "AWS::NoValue"}]}
-WITH_ROLES: Final = ("template", "queue-function", "fargate")
+WITH_ROLES: Final = ("template", "queue-function", "managed-instances", "fargate")
+FOR_SOME_QUEUES: Final = ("queue-function", "managed-instances")
 
 pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(300)]
 
@@ -54,7 +56,7 @@ def test_every_log_has_the_key(templates: Templates, name: str) -> None:
     assert groups
 
 
-@pytest.mark.parametrize("name", ["template", "queue-function"])
+@pytest.mark.parametrize("name", ["template", *FOR_SOME_QUEUES])
 def test_every_queue_of_sqs_is_encrypted_once(templates: Templates, name: str) -> None:
     """With the key that is named, else by SQS itself: it takes only one of the two."""
     queues = of_kind(templates[name], "AWS::SQS::Queue")
@@ -65,7 +67,7 @@ def test_every_queue_of_sqs_is_encrypted_once(templates: Templates, name: str) -
     assert queues
 
 
-@pytest.mark.parametrize("name", ["template", "queue-function"])
+@pytest.mark.parametrize("name", ["template", *FOR_SOME_QUEUES])
 def test_whoever_sends_to_an_encrypted_queue_may_use_its_key(templates: Templates, name: str) -> None:
     """The functions, and the scheduler for events that it could not deliver."""
     found = [one for one in statements(templates[name]["Resources"]) if one.get("Sid") == "UseTheKeyOfQueues"]
@@ -79,7 +81,7 @@ def test_rights_are_the_least_here_too(templates: Templates) -> None:
     """No action by pattern; on everything only what AWS cannot limit."""
     unlimited = {
         action
-        for name in ("queue-function", "fargate")
+        for name in (*FOR_SOME_QUEUES, "fargate")
         for one in statements(templates[name]["Resources"])
         if "Principal" not in one
         for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
@@ -101,9 +103,10 @@ def test_the_parameters_of_iam_are_the_parts_of_a_setting(templates: Templates, 
     assert wanted == Settings.from_env({"LOWKIQ_REDIS_IAM": given}).redis_iam
 
 
-def test_a_function_for_some_queues_is_told_which(templates: Templates) -> None:
+@pytest.mark.parametrize("name", FOR_SOME_QUEUES)
+def test_a_function_for_some_queues_is_told_which(templates: Templates, name: str) -> None:
     """Each variable is a setting, its own queues among them; the app's tick is left to the other stack."""
-    template = templates["queue-function"]
+    template = templates[name]
     (function,) = of_kind(template, "AWS::Serverless::Function").values()
     (schedule,) = of_kind(template, "AWS::Scheduler::Schedule").values()
     variables = function["Environment"]["Variables"]
@@ -132,6 +135,85 @@ def test_the_two_functions_are_made_alike(templates: Templates) -> None:
     }
     shared.discard("Idle")
     assert {name: taken(main, name) for name in shared} == {name: taken(own, name) for name in shared}
+
+
+def test_functions_on_instances_are_made_alike_too(templates: Templates) -> None:
+    """What they share with other functions for some queues means the same, but for what AWS takes there."""
+    other, own = (templates[name]["Parameters"] for name in FOR_SOME_QUEUES)
+    differ = {name for name in own.keys() & other.keys() if own[name] != other[name]}
+
+    assert {"DrainTimeout", "Idle", "MemorySize", "Release", "Runtime"} == differ
+    assert {"CapacityProvider", "LeastEnvironments", "MostEnvironments", "Processes"} == own.keys() - other.keys()
+    assert ["python3.13", "python3.14"] == own["Runtime"]["AllowedValues"]
+    assert (2_048, "linger") == (own["MemorySize"]["MinValue"], own["Idle"]["Default"])
+
+
+def test_there_is_a_process_for_each_minute_that_an_invocation_lingers(templates: Templates) -> None:
+    """Also if a single environment is left of three; else invocations would be refused, and their events lost."""
+    parameters = templates["managed-instances"]["Parameters"]
+
+    assert parameters["Processes"]["Default"] > parameters["DrainTimeout"]["Default"] / 60 + 1
+    assert parameters["LeastEnvironments"]["Default"] == parameters["MostEnvironments"]["Default"]
+
+
+TRANSFORM: Final = """
+import json, sys
+from samcli.yamlhelper import yaml_parse
+from samtranslator.model.exceptions import InvalidDocumentException
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+template = yaml_parse(sys.argv[1])
+for one in template["Resources"].values():
+    if one["Type"] == "AWS::Serverless::Function":
+        one["Properties"]["CodeUri"] = "s3://bucket/key"
+values = {name: str(one.get("Default", "-")) for name, one in template["Parameters"].items()}
+try:
+    print(json.dumps(Translator({}, Parser()).translate(template, values)["Resources"]["DrainFunction"]["Properties"]))
+except InvalidDocumentException as error:
+    print(json.dumps([cause.message for cause in error.causes]))
+"""
+
+
+def transformed(template: str) -> Any:  # noqa: ANN401 - what SAM makes of the function, or its objections
+    """The drain function as CloudFormation gets it."""
+    done = run(
+        "env", "AWS_DEFAULT_REGION=us-east-1", str(TOOLS / "python"), "-c", TRANSFORM, template, tools=Path("/usr/bin")
+    )
+    return json.loads(done.stdout)
+
+
+def test_sam_gives_cloudformation_the_capacity_provider() -> None:
+    """A function on instances has the provider, processes, a published version, and no network of its own."""
+    function = transformed((ROOT / "infra/managed-instances.yaml").read_text())
+
+    assert {
+        "LambdaManagedInstancesCapacityProviderConfig": {
+            "CapacityProviderArn": {"Ref": "CapacityProvider"},
+            "PerExecutionEnvironmentMaxConcurrency": {"Ref": "Processes"},
+        }
+    } == function["CapacityProviderConfig"]
+    assert {"MinExecutionEnvironments", "MaxExecutionEnvironments"} == function["FunctionScalingConfig"].keys()
+    assert function["PublishToLatestPublished"] is True
+    assert not {"VpcConfig", "SnapStart"} & function.keys()
+
+
+@pytest.mark.parametrize(
+    ("config", "objection"),
+    [
+        ("{Arn: !Ref Queues}", "Cannot specify 'CapacityProviderConfig' and 'VpcConfig' together"),
+        ("!If [InVpc, !Ref AWS::NoValue, {Arn: !Ref Queues}]", "'CapacityProviderConfig' and 'VpcConfig' together"),
+    ],
+)
+def test_sam_takes_no_choice_between_a_vpc_and_instances(config: str, objection: str) -> None:
+    """The day that it does, `CapacityProvider` may be a parameter of the other templates: see the page."""
+    template = (ROOT / "infra/queue-function.yaml").read_text()
+    asked = template.replace(
+        "      VpcConfig: !If\n", f"      CapacityProviderConfig: {config}\n      VpcConfig: !If\n"
+    )
+
+    (told,) = transformed(asked)
+
+    assert objection in told
 
 
 def test_a_container_is_not_killed_before_the_daemon_has_ended(templates: Templates) -> None:

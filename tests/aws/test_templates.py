@@ -102,7 +102,9 @@ def test_every_template_of_infra_has_its_page() -> None:
     """Each says what it costs, in which region and when, and that this must be checked."""
     pages = {path.stem: path.with_suffix(".md").read_text() for path in INFRA}
 
-    assert {"cloudwatch-dashboard", "elasticache", "fargate", "network", "queue-function"} == set(pages)
+    assert {"cloudwatch-dashboard", "elasticache", "fargate", "managed-instances", "network", "queue-function"} == set(
+        pages
+    )
     for page in pages.values():
         assert re.search(r"Prices of us-east-1 in \w+ 20\d\d, .*; check them", page)
 

@@ -93,7 +93,9 @@ def test_the_stack_is_the_librarys_but_for_the_place_of_the_app(folder: Path) ->
         assert signed.is_untouched
         body = signed.body.replace(": ../app/\n", ": app/\n")
         assert (ROOT / path.removeprefix("lowkiq/")).read_text() == body
-        assert (body != signed.body) == path.endswith(("/template.yaml", "/queue-function.yaml"))
+        assert (body != signed.body) == path.endswith(
+            ("/template.yaml", "/queue-function.yaml", "/managed-instances.yaml")
+        )
 
 
 @pytest.mark.parametrize(

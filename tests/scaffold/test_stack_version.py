@@ -8,7 +8,7 @@ from lowkiq_lambda.settings.aws import STACK_VERSION
 from lowkiq_lambda.stack.scaffold.owned import outdated, stack_folder, stack_version
 
 
-@pytest.mark.parametrize("template", ["template.yaml", "infra/queue-function.yaml"])
+@pytest.mark.parametrize("template", ["template.yaml", "infra/queue-function.yaml", "infra/managed-instances.yaml"])
 def test_template_and_functions_are_of_one_version(template: str) -> None:
     """Else each function of a stack that was just deployed would refuse to start."""
     assert STACK_VERSION == stack_version(stack_folder() / template)

@@ -163,11 +163,14 @@ class CostOptions:
     instance_hour: Annotated[
         float,
         Parameter(
-            help="Dollars for an hour of an instance: adds Lambda Managed Instances, one of them all month. 0 leaves "
-            "them out; no price of one was read.",
+            help="Dollars for an hour of an instance: adds Lambda Managed Instances. 0 leaves them out; no price of one "
+            "was read.",
             converter=number(0, _MOST),
         ),
     ] = _USUAL.instance_hour
+    instances: Annotated[int, _count("Lambda Managed Instances that run all month; AWS begins three.", most=10_000)] = (
+        _USUAL.instances
+    )
     free_tier: Annotated[bool, flag("Subtract the permanent free tier of an account.")] = False
     price: Annotated[
         tuple[str, ...],

@@ -219,12 +219,12 @@ def container_bill(month: Month) -> Bill:
 
 
 def instances_bill(month: Month) -> Bill:
-    """The functions on Lambda Managed Instances, one of them all month: its hours with a fee, and no seconds.
+    """The functions on Lambda Managed Instances: their hours with a fee, and no seconds.
 
-    How many instances Lambda begins is not estimated: it scales by the processor, and one is the least.
+    How many Lambda adds to the first ones is not estimated: it scales by the processor.
     """
     rest = {row: amounts for row, amounts in minute_bill(month).items() if row != "Lambda, time"}
-    return {**rest, INSTANCES: {"instance_dollars": month.instance_hour * HOURS}}
+    return {**rest, INSTANCES: {"instance_dollars": month.instance_hour * month.instances * HOURS}}
 
 
 def sqs_bill(month: Month) -> Bill:

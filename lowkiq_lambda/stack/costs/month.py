@@ -59,6 +59,8 @@ class Month:
     redis: Redis = "serverless"
     instance_hour: float = 0.0
     """Dollars for an hour of the instance that Lambda Managed Instances begin; 0: they are not compared."""
+    instances: int = 3
+    """How many of these run all month: AWS begins three, in as many zones."""
 
     @property
     def work(self) -> float:
