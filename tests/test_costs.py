@@ -587,7 +587,7 @@ def test_the_docs_have_the_same_prices(page: str, name: str, phrase: str) -> Non
 
 
 def test_managed_instances_are_compared_where_their_price_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    """Three instances for 730 hours, a fee of 15 percent, requests, and no seconds; without a price there is no column."""
+    """Three instances for 730 hours, with a fee, requests, and no seconds; without a price there is no column."""
     month = Month(jobs=0, dashboard_hours=0, redis="none", metrics="none", instance_hour=0.10)
     bill = dollars(instances_bill(month), PRICES, free_tier=False)
     one = dollars(instances_bill(replace(month, instances=1)), PRICES, free_tier=False)

@@ -174,7 +174,7 @@ except InvalidDocumentException as error:
 """
 
 
-def transformed(template: str) -> Any:  # noqa: ANN401 - what SAM makes of the function, or its objections
+def transformed(template: str) -> Any:
     """The drain function as CloudFormation gets it."""
     done = run(
         "env", "AWS_DEFAULT_REGION=us-east-1", str(TOOLS / "python"), "-c", TRANSFORM, template, tools=Path("/usr/bin")

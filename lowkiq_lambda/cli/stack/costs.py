@@ -163,8 +163,7 @@ class CostOptions:
     instance_hour: Annotated[
         float,
         Parameter(
-            help="Dollars for an hour of an instance: adds Lambda Managed Instances. 0 leaves them out; no price of one "
-            "was read.",
+            help="Dollars for an hour of an instance: adds Lambda Managed Instances. It is yours: no price was read.",
             converter=number(0, _MOST),
         ),
     ] = _USUAL.instance_hour
