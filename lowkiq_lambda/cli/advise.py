@@ -130,16 +130,17 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
     each, computing = (seconds / max(1, now.done + now.failed) for seconds in (now.busy, now.computing))
     points = max(1, _HOUR // series.step)
     outcomes = [ended + failed for ended, failed in zip(series.ended, series.failed, strict=True)]
-    # Of a queue that began in this time, the hours before it were not idle.
-    is_new = sum(outcomes) >= now.done + now.failed
+    # Of a queue that began in this time, the hours before it were not idle. History has not the minute that goes on.
+    is_new = now.done + now.failed - sum(outcomes) <= max(outcomes[-2:], default=0)
     first = next((place for place, count in enumerate(outcomes) if count), len(outcomes)) if is_new else 0
     for place in range(first // points * points, len(outcomes), points):
         ended, failed = series.ended[place : place + points], sum(series.failed[place : place + points])
+        until = min(place + points, len(outcomes))
         ids = sum(ended)
         busy = (ids + failed) * each
         yield HourDigest(
             at=series.began_at + place * series.step,
-            seconds=float(_HOUR),
+            seconds=float((until - max(place, first)) * series.step),
             ids=ids,
             payloads=ids,
             calls=ids,
@@ -157,7 +158,8 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
 
 def _lines(advice: "Advice", comparison: "list[Compared]", target: float | None) -> Iterator[str]:
     yield from (f"not known: {one}" for one in advice.unknown)
-    yield f"{exact(advice.jobs)} jobs a month, at the pace of {advice.hours:.0f} hours. Dollars are without Redis."
+    hours = f"{advice.hours:.0f} hours" if advice.hours > 1 else "an hour or less"
+    yield f"{exact(advice.jobs)} jobs a month, at the pace of {hours}. Dollars are without Redis."
     yield f"this month so far ${advice.so_far:.2f}, at the same pace ${advice.month:.2f} in all"
     rows = [
         (

@@ -12,6 +12,7 @@ from lowkiq_lambda import Auto, DeclarationError
 from lowkiq_lambda.operate.auto.facts import AutoFacts
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
+from lowkiq_lambda.operate.auto.words import refusal_of
 from lowkiq_lambda.operate.lateness.causes import ROWS, judge
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
@@ -107,6 +108,13 @@ def test_a_refusal_has_a_reason(changes: dict[str, Any], reason: str) -> None:
 
     assert isinstance(verdict, Unmoved)
     assert verdict.reason.startswith(reason)
+
+
+def test_a_refusal_for_one_id_names_the_command_that_tells_which() -> None:
+    """The line itself stands in the activity for months, where no id belongs."""
+    facts = replace(NEEDS, cause="hot ids", clause="most of its work is that of one id, such as 'ada'")
+
+    assert refusal_of(facts, Unmoved("-")).endswith("one id has most of its jobs (id in lowkiq why)")
 
 
 @pytest.mark.parametrize(

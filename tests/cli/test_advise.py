@@ -81,30 +81,52 @@ def test_history_stands_in_for_hours_that_nobody_kept(alone: ShopOfCommands) -> 
     assert "~ times of handlers" in out
 
 
-def test_history_has_the_time_that_ids_took(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few of them a call had, of as many as it may have."""
-    clock, loads_of, load_of = ManualClock(), list[QueueLoad](), loads.load_of
+Played: TypeAlias = Callable[[Sequence[float]], QueueLoad]
+
+
+@pytest.fixture
+def played(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> Played:
+    """Asks for advice on a new queue with ids at these seconds, 20 ms each; its load."""
+    loads_of, load_of = list[QueueLoad](), loads.load_of
 
     def reading(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         loads_of.extend(queues)
         return load_of(queues, at)
 
-    monkeypatch.setattr(loads, "load_of", reading)
-    body = {"queue_name": shop.queue, "shards_count": 1, "batch_size": 100, "perform": lambda *_: clock.advance(0.02)}
-    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url, namespace=shop.queue), clock=clock)) as app:
-        worker: type[Worker] = app.worker(type("InBatches", (Worker,), body))
-        for job_id in "ab":
-            worker.push(job_id)
-            app.drain()
-        # History has the minutes that are over.
-        clock.advance(7_200.0)
-        monkeypatch.setattr(sys.modules[MODULE], "app", app)
-        code, _, error = shop.run("advise")
+    def play(pauses: Sequence[float]) -> QueueLoad:
+        clock = ManualClock()
+        body = {"queue_name": shop.queue, "shards_count": 1, "batch_size": 100}
+        body["perform"] = lambda *_: clock.advance(0.02)
+        with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url, namespace=shop.queue), clock=clock)) as app:
+            worker: type[Worker] = app.worker(type("InBatches", (Worker,), body))
+            for place, pause in enumerate(pauses):
+                worker.push(str(place))
+                app.drain()
+                clock.advance(pause)
+            monkeypatch.setattr(sys.modules[MODULE], "app", app)
+            code, _, error = shop.run("advise")
+        assert 0 == code, error
+        (load,) = loads_of
+        return load
 
-    assert 0 == code, error
-    (load,) = loads_of
+    monkeypatch.setattr(loads, "load_of", reading)
+    return play
+
+
+def test_history_has_the_time_that_ids_took(played: Played) -> None:
+    """However few of them a call had, of as many as it may have. History has the minutes that are over."""
+    load = played([0.0, 7_200.0])
+
     assert 2 == load.ids
     assert 0.04 == pytest.approx(load.busy)
+
+
+def test_the_hours_before_a_queue_that_is_at_work_were_not_idle(played: Played) -> None:
+    """Though the minute that goes on is not in its history yet, which has two of three ids."""
+    load = played([0.0, 600.0, 0.0])
+
+    assert 2 == load.ids
+    assert 900.0 == sum(hour.seconds for hour in load.hours)
 
 
 def test_a_bill_stands_beside_the_estimate(shop: ShopOfCommands, lived: Lived, tmp_path: Path) -> None:

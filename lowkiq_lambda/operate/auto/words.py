@@ -9,7 +9,7 @@ from lowkiq_lambda.operate.lateness.causes import LOOKED
 from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.views.auto import AutoDecision
 
-HOT: Final = "one id has most of its jobs (id in lowkiq auto)"
+HOT: Final = "one id has most of its jobs (id in lowkiq why)"
 
 
 def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] | None) -> str:
