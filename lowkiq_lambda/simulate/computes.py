@@ -42,7 +42,7 @@ class AlwaysOn:
     def pushed(self, at: float, _shard: SimulatedShard) -> None:
         """A shard that nobody holds has due work."""
         if self._pool.free:
-            self.serve(at + self._delay)
+            self._fill(at + self._delay, self._pool)
 
     def serve(self, at: float) -> None:
         """Free threads take the shards that have waited longest."""
@@ -50,30 +50,31 @@ class AlwaysOn:
 
     def _fill(self, at: float, holder: SimulatedHolder) -> None:
         state = self._state
-        ready, head = state.ready, state.head
-        if state.choice.outages and state.away_until(at):
+        ready = state.ready
+        if state.outages and state.away_until(at):
             return
         while holder.free and ready and self._held < self._most_visits:
-            self.take(at, ready.pop() if len(ready) == 1 else min(ready, key=head), holder)
+            self.take(at, min(ready, key=state.head) if len(ready) > 1 else next(iter(ready)), holder)
 
     def take(self, at: float, shard: SimulatedShard, holder: SimulatedHolder) -> None:
         """The holder visits the shard."""
         state = self._state
-        state.ready.discard(shard)
+        state.ready.pop(shard, None)
         holder.free -= 1
         holder.visits += 1
         self._held += 1
         state.visits += 1
         shard.holder = holder
         if shard.waits_since >= 0:
-            shard.holderless += max(0.0, at - shard.waits_since)
+            if at > shard.waits_since:
+                shard.holderless += at - shard.waits_since
             shard.waits_since = NOTHING
         self.visits.begin(at, shard)
 
     def leave(self, at: float, shard: SimulatedShard) -> None:
         """A visit has ended."""
         holder = self._free(at, shard)
-        if holder is not None:
+        if holder is not None and self._state.ready:
             self._fill(at, holder)
 
     def _free(self, at: float, shard: SimulatedShard) -> SimulatedHolder | None:

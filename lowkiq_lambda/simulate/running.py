@@ -30,13 +30,13 @@ def _push(state: SimulatedQueue, compute: AlwaysOn, trace: Trace) -> None:
     note_ready, pushed, ring = state.note_ready, compute.pushed, compute.visits.ring
     is_side_by_side = state.choice.concurrency > 1
     next_step = state.step
-    for at, number in zip(trace.at, trace.ids, strict=True):
+    for before, (at, number) in enumerate(zip(trace.at, trace.ids, strict=True)):
         while events and events[0][0] <= at:
-            event = heappop(events)
-            event[2](event[0], event[3])
+            now, _, act, what = heappop(events)
+            act(now, what)
         if at >= next_step:
+            state.pushed = before
             next_step = _note_depth(state, at, next_step)
-        state.pushed += 1
         if first[number] >= 0:
             further = more.get(number)
             if further is None:
@@ -54,6 +54,7 @@ def _push(state: SimulatedQueue, compute: AlwaysOn, trace: Trace) -> None:
             pushed(at, shard)
         elif is_side_by_side:
             ring(at, shard)
+    state.pushed = trace.jobs
     state.last = trace.at[-1] if trace.at else 0.0
 
 

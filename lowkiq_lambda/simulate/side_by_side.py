@@ -11,15 +11,14 @@ from typing import Final
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
 from lowkiq_lambda.simulate.failures import SimulatedFailures
 from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
-from lowkiq_lambda.simulate.visits import TURN, Leave, is_over
+from lowkiq_lambda.simulate.visits import Leave, is_over
 
 FIRST_LOOK: Final = 0.1
 LONGEST_LOOK: Final = 1.0
 SOONEST_LOOK: Final = 0.005
 """Seconds between two looks for more: the first, the longest, and the least where pushes ring."""
 TURN_CALLS: Final = 20
-LONGEST_TURN: Final = 5.0
-"""A turn lasts as long as so many calls, but no longer than so many seconds."""
+"""A turn lasts as long as so many calls."""
 
 
 class SideStanding:
@@ -58,10 +57,9 @@ class SideBySide:
     """Up to `concurrency` calls at once in a shard."""
 
     def __init__(self, state: SimulatedQueue, leave: Leave) -> None:
-        self._state = state
+        self._state, self._choice = state, state.choice
         self._failures = SimulatedFailures(state)
         self._leave = leave
-        """Shards whose next call waits for the limit of the queue."""
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
@@ -84,8 +82,16 @@ class SideBySide:
     def _hear(self, at: float, what: tuple[SimulatedShard, SideStanding]) -> None:
         shard, standing = what
         standing.is_rung, standing.is_awaited = False, True
-        if shard.side is standing and standing.running < self._state.choice.concurrency:
-            self._plan(max(at, min(standing.look_at, standing.looked_at + SOONEST_LOOK)), shard, standing)
+        if shard.side is not standing or standing.running >= self._choice.concurrency:
+            return
+        look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
+        events = self._state.events
+        if look_at <= at < standing.planned_at and not (events and events[0][0] <= at):
+            # Nothing else comes first.
+            standing.planned_at = math.inf
+            self._go_on(at, shard, standing)
+        else:
+            self._plan(max(at, look_at), shard, standing)
 
     def _plan(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         if at < standing.planned_at:
@@ -100,12 +106,12 @@ class SideBySide:
 
     def _go_on(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
         """Begin what may begin, settle and claim what is due for it, and plan the next look; or end."""
-        choice = self._state.choice
+        choice = self._choice
         now = at
         while True:
             if standing.left:
                 self._start(now, shard, standing, choice.visit)
-            if not standing.running and not standing.left:
+            elif not standing.running:
                 now = self._settle(now, shard, standing)
                 if not standing.left:
                     shard.side = None
@@ -114,11 +120,12 @@ class SideBySide:
                 continue
             if standing.is_awaited and standing.running < choice.concurrency:
                 standing.look_at = min(standing.look_at, standing.looked_at + SOONEST_LOOK)
-            settle_at = standing.unsettled_since + choice.settle_interval
+            until = standing.unsettled_since + choice.settle_interval
             wants_more = not standing.is_last and (
                 standing.running < choice.concurrency or len(standing.left) < self._low(shard) * choice.batch
             )
-            until = min(settle_at, standing.look_at) if wants_more else settle_at
+            if wants_more and standing.look_at < until:
+                until = standing.look_at
             if now < until:
                 break
             now = self._settle(now, shard, standing)
@@ -135,15 +142,20 @@ class SideBySide:
 
     def _start(self, at: float, shard: SimulatedShard, standing: SideStanding, delay: float = 0.0) -> None:
         """Begin what there are slots for, so many seconds later: those of other threads have to wake."""
-        state, left, holder = self._state, standing.left, shard.holder
-        choice = state.choice
+        state, left, holder, failures = self._state, standing.left, shard.holder, self._failures
+        choice = self._choice
+        failed: list[tuple[int, int]] = []
         while left and standing.running < choice.concurrency and holder is not None:
-            part = [left.popleft() for _ in range(self._failures.batch_at(left))]
+            size = failures.batch_at(left) if failures.can_happen else min(choice.batch, len(left))
+            part = [left.popleft() for _ in range(size)]
             begins = delay + (state.permitted_at(at, len(part)) if choice.rate else at)
             standing.running += 1
             state.running += 1
             holder.open += 1
-            ends, failed = self._failures.perform(begins, shard, holder, part)
+            if failures.can_happen:
+                ends, failed = failures.perform(begins, shard, holder, part)
+            else:
+                ends = begins + state.took(shard, holder, len(part), state.begin(part, begins))
             state.plan(ends, self._end_call, (shard, standing, part, failed))
 
     def _end_call(self, at: float, what: tuple[SimulatedShard, SideStanding, list[int], list[tuple[int, int]]]) -> None:
@@ -159,32 +171,39 @@ class SideBySide:
             self._failures.fail(at, failed)
         standing.ended += part
         standing.unsettled_since = min(standing.unsettled_since, at)
-        self._start(at, shard, standing)
+        if standing.left:
+            self._start(at, shard, standing)
         self._go_on(at, shard, standing)
 
     def _settle(self, at: float, shard: SimulatedShard, standing: SideStanding) -> float:
         """Write what has ended, and claim what there is room for; when that is done."""
         state = self._state
-        state.free(standing.ended, at)
-        standing.ended = []
+        if standing.ended:
+            state.free(standing.ended, at)
+            standing.ended = []
         standing.unsettled_since = math.inf
         standing.looked_at, standing.is_awaited = at, False
         self._claim(at, shard, standing)
-        return at + state.choice.round_trip
+        return at + self._choice.round_trip
 
     def _claim(self, at: float, shard: SimulatedShard, standing: SideStanding) -> None:
-        state = self._state
-        choice, mean, line = state.choice, shard.mean, shard.line
-        least = max(TURN, min(LONGEST_TURN, TURN_CALLS * mean))
-        standing.is_last = standing.is_last or bool(state.away_until(at)) or is_over(state, shard, at, least)
-        if standing.is_last:
+        state, holder = self._state, shard.holder
+        choice, mean, line = self._choice, shard.mean, shard.line
+        if (
+            standing.is_last
+            or holder is None
+            or (state.outages and state.away_until(at))
+            or is_over(state, shard, holder, at, TURN_CALLS)
+        ):
+            standing.is_last = True
             return
         batch, concurrency = choice.batch, choice.concurrency
         spare = int(concurrency * choice.settle_interval / mean) if mean else 0
         most = batch * max(concurrency, min(concurrency + spare, MOST_IN_FLIGHT // batch))
         room = min(len(line), most - standing.running * batch - len(standing.left))
         if room > 0:
-            standing.left.extend(self._failures.lined_up([line.popleft() for _ in range(room)]))
+            claimed = [line.popleft() for _ in range(room)]
+            standing.left.extend(self._failures.lined_up(claimed) if state.retries else claimed)
             standing.look_at, standing.looks = 0.0, 0
         if room <= 0 or not line:
             standing.looks += 1

@@ -145,10 +145,10 @@ class SimulatedQueue:
         self.blamed: set[int] = set()
         """Those of them whose last failure was their own: each is alone in its batch."""
         self.flying = bytearray(len(trace.hashes))
-        self.ready: set[SimulatedShard] = set()
-        """Shards with due work that nobody holds."""
+        self.ready: dict[SimulatedShard, None] = {}
+        """Shards with due work that nobody holds, in an order that hangs on nothing but the arguments."""
         self.events: list[tuple[float, int, Act, Any]] = []
-        self.number = count(1)
+        self._next_number = count(1).__next__
         self.waits = array("d")
         self.calls = self.runs = self.visits = self.invocations = self.running = 0
         self.billed = self.busy = 0.0
@@ -169,7 +169,7 @@ class SimulatedQueue:
 
     def plan(self, at: float, act: Act, what: object) -> None:
         """`act(at, what)` is called when its time has come."""
-        heappush(self.events, (at, next(self.number), act, what))
+        heappush(self.events, (at, self._next_number(), act, what))
 
     def begin(self, part: list[int], at: float) -> int:
         """The ids are given to a call now; how many payloads they have."""
@@ -255,7 +255,7 @@ class SimulatedQueue:
 
     def note_ready(self, shard: SimulatedShard, at: float) -> None:
         """It has due work, and nobody holds it."""
-        self.ready.add(shard)
+        self.ready[shard] = None
         if shard.waits_since < 0:
             shard.waits_since = at
 

@@ -1,15 +1,15 @@
 """A visit to a shard whose calls run one after the other: claim for a settle interval, perform, settle, claim more."""
 
-import math
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.simulate.choice import MOST_IN_FLIGHT
 from lowkiq_lambda.simulate.failures import SimulatedFailures
-from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
+from lowkiq_lambda.simulate.state import SimulatedHolder, SimulatedQueue, SimulatedShard
 
 TURN: Final = 0.25
-"""Seconds after which a visit ends if another shard waits."""
+LONGEST_TURN: Final = 5.0
+"""Seconds after which a visit ends if another shard waits: at least, and at most."""
 Leave: TypeAlias = Callable[[float, SimulatedShard], None]
 
 
@@ -20,13 +20,17 @@ class OneByOne:
         self._state = state
         self._failures = SimulatedFailures(state)
         self._leave = leave
+        choice = state.choice
+        self._half_trip: Final = choice.round_trip / 2
+        self._until_first_call: Final = self._half_trip + choice.visit
+        self._most_batches: Final = MOST_IN_FLIGHT // choice.batch
 
     def begin(self, at: float, shard: SimulatedShard) -> None:
         """The shard has a holder now, and its lease is taken with the first claim."""
         shard.began_at, shard.alike = at, 0
         if shard.holder is not None:
             shard.holder.open += 1
-        self._window(at + self._state.choice.round_trip / 2, shard)
+        self._window(at + self._half_trip, shard)
 
     def ring(self, at: float, shard: SimulatedShard) -> None:
         """An id was pushed to the held shard: the next claim finds it."""
@@ -34,18 +38,19 @@ class OneByOne:
     def _window(self, at: float, shard: SimulatedShard) -> None:
         state, line, holder = self._state, shard.line, shard.holder
         choice = state.choice
-        if holder is None or state.away_until(at):
+        if holder is None or (state.outages and state.away_until(at)):
             self._end(at, shard)
             return
-        batch, half, mean = choice.batch, choice.round_trip / 2, shard.mean
-        batches = max(1, min(int(choice.settle_interval / mean), MOST_IN_FLIGHT // batch)) if mean else 1
+        batch, mean = choice.batch, shard.mean
+        batches = min(int(choice.settle_interval / mean), self._most_batches) or 1 if mean else 1
         pop = line.popleft
         claimed = [pop() for _ in range(min(batch * batches, len(line)))]
         failed: list[tuple[int, int]] = []
-        at += half + choice.visit
+        at += self._until_first_call
         begin, took, ends_at = state.begin, state.took, holder.ends_at
         failures, place = self._failures, 0
-        claimed = failures.lined_up(claimed)
+        if failures.can_happen:
+            claimed = failures.lined_up(claimed)
         while place < len(claimed):
             size = failures.batch_at(claimed, place) if failures.can_happen else batch
             part = claimed[place : place + size] if size > 1 else [claimed[place]]
@@ -62,7 +67,7 @@ class OneByOne:
                 continue
             payloads = begin(part, at)
             at += took(shard, holder, len(part), payloads)
-        state.plan(at + half, self._settle, (shard, claimed, failed))
+        state.plan(at + self._half_trip, self._settle, (shard, claimed, failed))
 
     def _settle(self, at: float, what: tuple[SimulatedShard, list[int], list[tuple[int, int]]]) -> None:
         shard, claimed, failed = what
@@ -72,10 +77,10 @@ class OneByOne:
             claimed = [number for number in claimed if number not in failing]
             self._failures.fail(at, failed)
         state.free(claimed, at)
-        if holder is None or not shard.line or is_over(state, shard, at):
-            self._end(at + state.choice.round_trip / 2 + state.choice.visit, shard)
-        else:
+        if shard.line and holder is not None and not is_over(state, shard, holder, at):
             self._window(at, shard)
+        else:
+            self._end(at + self._half_trip + state.choice.visit, shard)
 
     def _end(self, at: float, shard: SimulatedShard) -> None:
         if shard.holder is not None:
@@ -83,11 +88,14 @@ class OneByOne:
         self._leave(at, shard)
 
 
-def is_over(state: SimulatedQueue, shard: SimulatedShard, at: float, least: float = TURN) -> bool:
-    """Whether the visit claims nothing more: the holder's time is over, or another shard waits for its turn."""
-    holder = shard.holder
-    if holder is None:
+def is_over(state: SimulatedQueue, shard: SimulatedShard, holder: SimulatedHolder, at: float, calls: int = 0) -> bool:
+    """Whether the visit claims nothing more: the holder's time is over, or another shard waits for its turn.
+
+    `calls`: a turn lasts as long as so many of them, within its bounds.
+    """
+    mean = shard.mean
+    if at + mean > holder.ends_at:
         return True
-    if at + shard.mean > holder.ends_at:
-        return True
-    return not holder.is_alone and bool(state.ready) and at - shard.began_at > least and math.isfinite(at)
+    if not state.ready or holder.is_alone:
+        return False
+    return at - shard.began_at > max(TURN, min(LONGEST_TURN, calls * mean))
