@@ -83,7 +83,7 @@ def test_a_threads_turn_is_short_where_another_of_its_shards_has_work(
     thread = DrainThread(app.core.drains.drainer, board, None, Outage(clock, print), app.config, clock)
     board.notify([first])
     assert first == board.next()
-    budget = thread._budget()
+    budget = thread._budget(first)
 
     clock.advance(0.3)
     assert budget.against_claim(0.0) is None
