@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 
 QUEUE: Final = "blank"
 PUSHED_AT_ONCE: Final = 1_000

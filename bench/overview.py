@@ -32,7 +32,7 @@ from bench.usage import processor_time
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.history import BUCKETS, SECONDS, Slot, commands
 from tests.kit.servers import FarProxy, Server

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
         TaskClosed,
     )
     from lowkiq_lambda.declare.error_rules import ErrorRule, discard_on, kill_on, retry_on
-    from lowkiq_lambda.declare.worker import Job, JobDict, Worker
+    from lowkiq_lambda.declare.options import Job, JobDict
+    from lowkiq_lambda.declare.worker import Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
     from lowkiq_lambda.jobs.auto import Auto
     from lowkiq_lambda.jobs.debounce import Debounce
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 _PLACES: Final = {
     **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "jobs.job"),
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
-    **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
+    **dict.fromkeys(("Job", "JobDict"), "declare.options"),
     **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
     **dict.fromkeys(("Bucket", "Concurrent", "Leaky"), "jobs.limiting"),
     **dict.fromkeys(("Grant", "Refusal"), "limiters.grant"),
@@ -72,6 +73,7 @@ _PLACES: Final = {
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
+    "Worker": "declare.worker",
     "KeepRuns": "jobs.keep_runs",
     "Lowkiq": "app",
     "Rate": "jobs.rate",

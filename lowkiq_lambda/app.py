@@ -11,16 +11,8 @@ from msgspec import UNSET
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.core import Core, ListOfCore
 from lowkiq_lambda.declare.declaring import check_queue_name, register
-from lowkiq_lambda.declare.worker import (
-    AnyWorker,
-    FunctionWorker,
-    JobOptions,
-    P,
-    Worker,
-    WorkerOptions,
-    one_job,
-    worker_of,
-)
+from lowkiq_lambda.declare.pushable import AnyWorker, FunctionWorker, P, one_job
+from lowkiq_lambda.declare.worker import Worker, worker_of
 from lowkiq_lambda.engine.budget import budget_for
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.settings.config import Config
@@ -34,7 +26,7 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.declare.duty import Duty
     from lowkiq_lambda.declare.ingest import MappingFunction
-    from lowkiq_lambda.declare.worker import Id
+    from lowkiq_lambda.declare.options import Id, JobOptions, WorkerOptions
     from lowkiq_lambda.engine.batch import Batch
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.limiting import Limit
@@ -104,7 +96,7 @@ class Lowkiq:
     @overload
     def worker(self, target: Handler) -> FunctionWorker: ...
     @overload
-    def worker(self, **options: Unpack[WorkerOptions]) -> "WorkerDecorator": ...
+    def worker(self, **options: Unpack["WorkerOptions"]) -> "WorkerDecorator": ...
 
     def worker(self, target: Any = None, **options: Any) -> Any:
         """Declare a worker: on a subclass of Worker, or, with a worker's fields as options, on a function.
@@ -211,12 +203,12 @@ class Lowkiq:
         """`push_many` beside the event loop. If cancelled, the push still completes, but its result is lost."""
         return await self.core.pushes.apush_many(worker, jobs)
 
-    def push(self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+    def push(self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
         """Queue one job; what `push` of the worker does."""
         return self.core.pushes.push_many(worker, [one_job(id, payload, options)])[0]
 
     async def apush(
-        self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]
+        self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack["JobOptions"]
     ) -> Pushed:
         """`push` beside the event loop."""
         return (await self.core.pushes.apush_many(worker, [one_job(id, payload, options)]))[0]
@@ -267,7 +259,7 @@ class Lowkiq:
         Jobs wait where the settings say `when_unavailable="buffer"`. The last attempt is not broken off, so this may
         take `redis_timeout` longer.
         """
-        return self.core.pushes.flush(seconds)
+        return self.core.pushes.flush(seconds) if self.core.has_pushed else 0
 
     def flushes(self, handler: Flushed) -> Flushed:
         """Around a handler on Lambda, where a frozen process delivers nothing: flush before it returns or raises.

@@ -12,7 +12,6 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.declaring import check_middlewares, check_together
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.providers.connections import Connections, reset_advice
-from lowkiq_lambda.push.pushes import Pushes
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import TASKS, ShardRef, key_prefix
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
     from lowkiq_lambda.engine.loop import Loop
     from lowkiq_lambda.push.clients import PushClients
+    from lowkiq_lambda.push.pushes import Pushes
     from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, StartDrain
     from lowkiq_lambda.store.shard.waking import Waker
 
@@ -57,13 +57,6 @@ class Core:
             prefix=lambda: key_prefix(self.config.namespace),
             advice=lambda queue_name: reset_advice(self.config, queue_name),
         )
-        self.pushes: Final = Pushes(
-            self.queues,
-            lambda: self.config,
-            clients=lambda: self.part(_push_clients),
-            made_clients=lambda: self._parts.get(_push_clients),
-            waker=lambda: self.part(_waker),
-        )
         self.drains: Final = Drains(self, look_at_tasks)
         self.housekeeping: Final = Housekeeping(self)
         self._parts: dict[Callable[[Core], Any], Any] = {}
@@ -91,6 +84,27 @@ class Core:
         """The connections that pushes and operators' requests share."""
         return self.connections.backend
 
+    @property
+    def pushes(self) -> "Pushes":
+        """The pushes of the app, made at the first use: most drains push nothing."""
+        return self.registry(self._make_pushes)
+
+    @property
+    def has_pushed(self) -> bool:
+        """Whether this process has clients that push, with jobs of which some may be buffered."""
+        return self.made_part(_push_clients) is not None
+
+    def _make_pushes(self) -> "Pushes":
+        from lowkiq_lambda.push.pushes import Pushes  # noqa: PLC0415 - imported lazily: cold start
+
+        return Pushes(
+            self.queues,
+            lambda: self.config,
+            clients=lambda: self.part(_push_clients),
+            made_clients=lambda: self.made_part(_push_clients),
+            waker=lambda: self.part(_waker),
+        )
+
     def part(self, make: "Callable[[Core], Part]") -> Part:
         """What `make` returned at its first call: one for as long as the app has these settings and connections."""
         try:
@@ -109,11 +123,12 @@ class Core:
 
     def registry(self, make: Callable[[], Part]) -> Part:
         """What `make` returned at its first call: one for as long as the app lives, as declarations are."""
-        with self._lock:
-            if make not in self._registries:
-                self._registries[make] = make()
-            registry: Part = self._registries[make]
-            return registry
+        if make not in self._registries:
+            with self._lock:
+                if make not in self._registries:
+                    self._registries[make] = make()
+        registry: Part = self._registries[make]
+        return registry
 
     @contextmanager
     def rebound(
@@ -129,7 +144,8 @@ class Core:
         try:
             yield
         finally:
-            self.pushes.end()
+            if self.has_pushed:
+                self.pushes.end()
             self.drains.drop()
             others.close()
             added = {name: queue.anew() for name, queue in self.queues.items() if name not in before[2]}

@@ -13,7 +13,8 @@ import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker, discard_on
 from lowkiq_lambda.aws.ticking import ticked
-from lowkiq_lambda.declare.worker import FunctionWorker, count_of
+from lowkiq_lambda.declare.pushable import FunctionWorker
+from lowkiq_lambda.declare.worker import count_of
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.invoke import LocalContext

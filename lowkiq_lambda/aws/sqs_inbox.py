@@ -16,17 +16,9 @@ from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, MOST_JOBS, VERSION, body
 from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Sqs, SqsMessage
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
-from lowkiq_lambda.declare.worker import (
-    HOME,
-    LATEST,
-    AnyWorker,
-    JobOptions,
-    Worker,
-    count_of,
-    one_job,
-    shard_index,
-    worker_of,
-)
+from lowkiq_lambda.declare.options import JobOptions
+from lowkiq_lambda.declare.pushable import AnyWorker, one_job
+from lowkiq_lambda.declare.worker import HOME, LATEST, Worker, count_of, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
 from lowkiq_lambda.push.conflicts import refuse_functions
@@ -35,7 +27,7 @@ from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import Jobs
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import Id
+    from lowkiq_lambda.declare.options import Id
 
 _URL: Final = re.compile(r"https?://[^/]+/.+")
 _REGION: Final = re.compile(r"https://sqs\.([a-z]{2}[a-z0-9-]+)\.")

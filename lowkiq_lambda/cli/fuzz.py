@@ -14,7 +14,7 @@ from lowkiq_lambda.cli.output import progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import AppOption, app_spec, command_app, find_app_spec, flag, number, whole_number
 from lowkiq_lambda.cli.queues import worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
-from lowkiq_lambda.declare.worker import AnyWorker, Worker
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.declare.worker import worker_of as declared
 from lowkiq_lambda.settings.loading import load_app, load_value
 from lowkiq_lambda.testing.fuzz.report import FuzzReport, terminal_width
@@ -22,6 +22,7 @@ from lowkiq_lambda.testing.fuzz.written_test import OF_DJANGO, written_test
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.declare.pushable import AnyWorker
     from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 
 _HELP: Final = """

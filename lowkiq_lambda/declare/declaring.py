@@ -9,11 +9,11 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
+from lowkiq_lambda.declare.options import WorkerOptions
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.declare.worker import (
     LATEST,
-    FunctionWorker,
     Worker,
-    WorkerOptions,
     at_most,
     handler_of,
     has_limits,
@@ -27,7 +27,7 @@ from lowkiq_lambda.jobs.retry import takes_error
 from lowkiq_lambda.settings.protocols import is_awaited
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import BoundApp
+    from lowkiq_lambda.declare.pushable import BoundApp
 
 logger = logging.getLogger(__name__)
 

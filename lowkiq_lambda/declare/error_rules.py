@@ -9,7 +9,6 @@ import msgspec
 
 from lowkiq_lambda.base.error_text import call_safely, cut, is_a, loggable, shown
 from lowkiq_lambda.base.errors import DeclarationError, Rejected
-from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.retry import Later, safe_delay, takes_error
 from lowkiq_lambda.settings.protocols import is_awaited
 
@@ -135,31 +134,31 @@ def check_rules(worker: str, rules: object) -> None:
                 )
 
 
-def rule_for(worker: type[Worker[Any]], error: BaseException | str) -> ErrorRule | None:
-    """The first rule of the worker that fits the error; None for a text, which has no class.
+def rule_for(worker: str, rules: Sequence[ErrorRule], error: BaseException | str) -> ErrorRule | None:
+    """The first rule of the worker of this name that fits the error; None for a text, which has no class.
 
     If the `when` of a rule raises, that is logged, and the rule does not fit.
     """
-    for rule, fits, broken in _tried(worker, error):
+    for rule, fits, broken in _tried(rules, error):
         if broken is not None:
             message = "%s: when of %s raised: the rule does not decide"
-            logger.error(message, worker.__name__, rule.name, exc_info=loggable(broken))
+            logger.error(message, worker, rule.name, exc_info=loggable(broken))
         if fits:
             return rule
     return None
 
 
-def is_discarded(worker: type[Worker[Any]] | Worker[Any], error: BaseException | str) -> bool:
-    """Whether a rule of the worker discards a job that fails with the error by itself: then it has not failed."""
-    return next((rule.act == "discard" for rule, fits, _ in _tried(worker, error) if fits), False)
+def is_discarded(rules: Sequence[ErrorRule], error: BaseException | str) -> bool:
+    """Whether one of the rules discards a job that fails with the error by itself: then it has not failed."""
+    return next((rule.act == "discard" for rule, fits, _ in _tried(rules, error) if fits), False)
 
 
 def _tried(
-    worker: type[Worker[Any]] | Worker[Any], error: BaseException | str
+    rules: Sequence[ErrorRule], error: BaseException | str
 ) -> Iterator[tuple[ErrorRule, bool, BaseException | None]]:
     """Each rule, whether it fits, and what its `when` raised."""
     if is_a(error, BaseException):
-        for rule in worker.on_error:
+        for rule in rules:
             yield rule, *rule.fits(error)
 
 

@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import DeclarationError, LowkiqError
 from lowkiq_lambda.jobs.incoming import Incoming, names_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import AnyWorker
+    from lowkiq_lambda.declare.pushable import AnyWorker
 
 
 Mapped: TypeAlias = "tuple[AnyWorker, Mapping[str, Any]]"

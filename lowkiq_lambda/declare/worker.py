@@ -1,186 +1,29 @@
-"""A worker: the declaration of a queue with the code that performs its jobs."""
+"""A worker: the declaration of a queue with the code that performs its jobs, and what follows from it."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from functools import wraps
+from collections.abc import Callable, Iterable, Sequence
 from random import SystemRandom
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    Never,
-    Protocol,
-    Required,
-    TypeAlias,
-    TypedDict,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from weakref import WeakKeyDictionary, WeakSet
 
-from msgspec import UNSET
-
-from lowkiq_lambda.base.errors import DeclarationError, JobError
-from lowkiq_lambda.jobs.job import MorgueJob, Pushed, shard_for
+from lowkiq_lambda.base.errors import DeclarationError
+from lowkiq_lambda.declare.pushable import FunctionWorker, Pushable, Q
+from lowkiq_lambda.jobs.job import MorgueJob, shard_for
 from lowkiq_lambda.jobs.retry import default_retry_in
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-    from uuid import UUID
-
-    from typing_extensions import TypeVar
+    from datetime import timedelta
 
     from lowkiq_lambda.declare.error_rules import ErrorRule
+    from lowkiq_lambda.declare.pushable import AnyWorker, BoundApp
     from lowkiq_lambda.jobs.auto import Auto
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
-    from lowkiq_lambda.jobs.unique import OnConflict, Unique, Unless
+    from lowkiq_lambda.jobs.unique import Unique
     from lowkiq_lambda.settings.config import Config
 
 _rng: Final = SystemRandom()
-
-
-class Untyped:
-    """Stands for the type of payloads where a worker declares none: any JSON."""
-
-
-if TYPE_CHECKING:
-    Id: TypeAlias = str | int | UUID
-    # The defaults are of Python 3.13, and of no consequence when a program runs.
-    P = TypeVar("P", default=Any)
-    Q = TypeVar("Q", default=Untyped)
-else:
-    from typing import TypeVar
-
-    P, Q = TypeVar("P"), TypeVar("Q")
-
-
-AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
-"""A worker as `@app.worker` returns it: the class itself, or a function with its worker."""
-
-
-class BoundApp(Protocol):
-    """The app that a worker is bound to, as far as the worker needs it."""
-
-    @property
-    def workers(self) -> "list[type[Worker[Any]]]":
-        """All workers of the app."""
-        ...
-
-    def push_many(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """Queue the jobs. Raises JobError, BackendError."""
-        ...
-
-    async def apush_many(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """As `push_many`, beside the event loop."""
-        ...
-
-
-class Pushable(Generic[Q]):
-    """The target of a push: the class of a worker, or a function that was declared as one."""
-
-    @overload
-    @classmethod
-    def push_many(cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]") -> list[Pushed]: ...
-    @overload
-    @classmethod
-    def push_many(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
-    @classmethod
-    def push_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue many jobs, with one round trip for a thousand.
-
-        Args:
-            jobs: each a `Job`, or a mapping with `id` and, as needed, `payload` and the fields of `JobOptions`.
-
-        Returns:
-            A `Pushed` for each job, in their order.
-
-        Raises:
-            JobError: one of the jobs cannot be queued; nothing was written.
-            BackendError: Redis cannot take the push. PushInterrupted, a kind of it, says which jobs were written.
-
-        Example:
-            SyncOrder.push_many({"id": order.id, "payload": order.status} for order in orders)
-        """
-        app, worker = _bound(cls, jobs, "push_many")
-        return app.push_many(worker, jobs)
-
-    @overload
-    @classmethod
-    async def apush_many(
-        cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
-    ) -> list[Pushed]: ...
-    @overload
-    @classmethod
-    async def apush_many(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
-    @classmethod
-    async def apush_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """`push_many` for code on an event loop: the push runs in another thread, so the loop goes on.
-
-        It sees the caller's context variables. If the task is cancelled meanwhile, the push still runs to completion
-        but its result is lost. Pushing the jobs again is safe if equal payloads merge.
-        """
-        app, worker = _bound(cls, jobs, "apush_many")
-        return await app.apush_many(worker, jobs)
-
-    perform_async = push_many
-    """Lowkiq's name of it."""
-
-    @overload
-    @classmethod
-    def push(
-        cls: "type[Pushable[Untyped]]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack["JobOptions"],
-    ) -> Pushed: ...
-    @overload
-    @classmethod
-    def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
-    @classmethod
-    def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """Queue one payload under an id.
-
-        Args:
-            id: names the entity that the job is about: a text, an int or a UUID. Payloads of one id run in order.
-            payload: one change of it, any JSON, or a value of the worker's declared type; by default "".
-            options: `score`, `due_at` or `delay`, `key` with `key_ttl`, `headers`, `expires_at` or `expires_in`,
-                `unless` with `on_conflict`: see `JobOptions`. None is as if not given.
-
-        Returns:
-            A `Pushed`: when the id is due, and whether the payload merged with one that waits.
-
-        Raises:
-            JobError: the job cannot be queued; nothing was written.
-            BackendError: Redis cannot take the push; retried for `redis_retry_for` seconds.
-            Conflict: the id has work, and `on_conflict` is "raise".
-
-        Example:
-            SyncOrder.push(17, {"status": "paid"}, score=order.version)
-        """
-        return cls.push_many([one_job(id, payload, options)])[0]
-
-    @overload
-    @classmethod
-    async def apush(
-        cls: "type[Pushable[Untyped]]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack["JobOptions"],
-    ) -> Pushed: ...
-    @overload
-    @classmethod
-    async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
-    @classmethod
-    async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """`push` for code on an event loop; see `apush_many`."""
-        return (await cls.apush_many([one_job(id, payload, options)]))[0]
 
 
 class Worker(Pushable[Q]):
@@ -295,199 +138,6 @@ class Worker(Pushable[Q]):
         """Called with the jobs that just went to the morgue, or are blocked; what it raises is logged, no more."""
 
 
-def one_job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
-    """The job as a mapping; an option that is None is as if it were not given."""
-    fields = {name: value for name, value in options.items() if value is not None}
-    return {"id": id, **fields} if payload is UNSET else {"id": id, "payload": payload, **fields}
-
-
-def _bound(pushable: "type[Pushable[Any]]", jobs: object, name: str) -> "tuple[BoundApp, type[Worker[Any]]]":
-    """The worker that is about to push jobs, and its app. Raises DeclarationError, JobError."""
-    worker = cast("type[Worker[Any]]", pushable)
-    if worker.app is None:
-        raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
-    if isinstance(jobs, Mapping | str | int):
-        one = f"one job: write {name}([{{...}}])" if isinstance(jobs, Mapping) else f"an id: write {name}([{{...}}])"
-        raise JobError(f"{name} takes a list of jobs, not {one}, or push(id, payload)")
-    return worker.app, worker
-
-
-class JobOptions(TypedDict, total=False):
-    """What a job may say beside its id and its payload.
-
-    `score`: its place among the payloads of the id, a number or an aware datetime. `due_at`: when the id is due, Unix
-    seconds or an aware datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job
-    counts once.
-    `headers`: texts that travel with it. `expires_at`: after that time the payload is not handed to a handler;
-    `expires_in`: the same in seconds from when it is due. `unless`: the job is stored only if its id is
-    not "waiting", or not "busy", which waits or runs; `on_conflict`: what becomes of it otherwise: "drop", "raise",
-    "replace", or a function.
-    """
-
-    score: "float | datetime | None"
-    due_at: "float | datetime | None"
-    delay: "float | timedelta | None"
-    key: str | None
-    key_ttl: "float | timedelta | None"
-    headers: Mapping[str, str] | None
-    expires_in: "float | timedelta | None"
-    expires_at: "float | datetime | None"
-    unless: "Unless | None"
-    on_conflict: "OnConflict | None"
-
-
-class JobDict(TypedDict, Generic[P], total=False):
-    """A job as a dict, for a worker whose payloads have a type."""
-
-    id: "Required[Id]"
-    payload: Required[P]
-    score: "float | datetime"
-    due_at: "float | datetime"
-    delay: "float | timedelta"
-    key: str
-    key_ttl: "float | timedelta"
-    headers: Mapping[str, str]
-    expires_in: "float | timedelta"
-    expires_at: "float | datetime"
-    unless: "Unless"
-    on_conflict: "OnConflict"
-
-
-@dataclass(frozen=True, eq=False)
-class Job(Mapping[str, Any], Generic[P]):
-    """A job of `push_many`; its fields mean what they mean in a dict, and None is as if not given.
-
-    It is a mapping of what is given.
-    """
-
-    id: "Id"
-    payload: P = UNSET  # type: ignore[assignment]  # as if not given, unless the worker says that it has a type
-    _: KW_ONLY
-    score: "float | datetime | None" = None
-    due_at: "float | datetime | None" = None
-    delay: "float | timedelta | None" = None
-    key: str | None = None
-    key_ttl: "float | timedelta | None" = None
-    headers: Mapping[str, str] | None = None
-    expires_in: "float | timedelta | None" = None
-    expires_at: "float | datetime | None" = None
-    unless: "Unless | None" = None
-    on_conflict: "OnConflict | None" = None
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a field
-        value = self.__dict__[name]
-        if value is UNSET or (value is None and name != "payload"):
-            raise KeyError(name)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self.__dict__ if name in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-class FunctionWorker(Pushable[P]):
-    """A function declared by `@app.worker(...)`: still callable, and it can be pushed to."""
-
-    def __init__(self, function: Callable[[Any], object], worker: type[Worker[Any]]) -> None:
-        self.worker = worker
-        self._function = function
-        self.__name__ = function.__name__
-        self.__doc__ = function.__doc__
-        self.__wrapped__ = function
-
-    def __call__(self, batch: Any) -> object:  # noqa: ANN401 - as the function declares it
-        """Call the function itself, here and now, without the queue."""
-        return self._function(batch)
-
-    def __repr__(self) -> str:
-        return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
-
-
-def _of_its_worker(name: str) -> Callable[..., Any]:
-    """The method of an object with a worker that calls the one of the worker's class."""
-    method = getattr(Pushable, name).__func__
-
-    @wraps(method)
-    def called(self: FunctionWorker[Any], *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as that method has them
-        return getattr(self.worker, name)(*arguments, **keywords)
-
-    @wraps(method)
-    async def awaited(self: FunctionWorker[Any], *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as above
-        return await getattr(self.worker, name)(*arguments, **keywords)
-
-    return awaited if inspect.iscoroutinefunction(method) else called
-
-
-for _name in ("push_many", "apush_many", "push", "apush", "perform_async"):
-    # An object of this class is not a class: it finds its worker when it is pushed to.
-    setattr(FunctionWorker, _name, _of_its_worker(_name))
-
-_METHODS_OF_OTHERS: Final = {
-    "apply_async": ("Celery", "push(id, payload), with delay= or due_at= for later"),
-    "delay": ("Celery", "push(id, payload)"),
-    "enqueue": ("RQ and Django", "push(id, payload)"),
-    "enqueue_in": ("RQ", "push(id, payload, delay=...)"),
-    "perform_at": ("Sidekiq", "push(id, payload, due_at=...)"),
-    "perform_in": ("Sidekiq", "push(id, payload, delay=...)"),
-    "perform_later": ("Rails", "push(id, payload)"),
-    "push_async": ("other libraries", "apush(id, payload)"),
-    "send": ("Dramatiq", "push(id, payload)"),
-}
-"""Methods of workers in other libraries: the library, and ours."""
-
-
-class OfOtherLibrary:
-    """An attribute that is absent: the error of an attempt to use it names ours."""
-
-    def __init__(self, name: str, library: str, ours: str) -> None:
-        self._name, self._library, self._ours = name, library, ours
-
-    def __get__(self, pushable: object, owner: type) -> Never:
-        worker = getattr(pushable, "__name__", owner.__name__)
-        text = f"{worker}.{self._name} is a method of {self._library}: write {worker}.{self._ours}"
-        raise AttributeError(text, name=self._name, obj=pushable)
-
-
-for _name, _texts in _METHODS_OF_OTHERS.items():
-    setattr(Pushable, _name, OfOtherLibrary(_name, *_texts))
-
-
-class WorkerOptions(TypedDict, total=False):
-    """What `@app.worker(...)` takes for a function: the fields of a Worker, and `retry_in`."""
-
-    shards_count: "int | Auto | Literal['auto']"
-    batch_size: "int | Auto | Literal['auto']"
-    concurrency: "int | Auto | Literal['auto']"
-    max_retry_count: int
-    queue_name: str
-    merge: Literal["min", "max", "never", "latest"]
-    dead_head: Literal["skip", "block", "drop", "latest"]
-    isolate: bool
-    ordered: bool
-    payloads_at_once: int
-    debounce: "Debounce | None"
-    unique: "Unique | None"
-    max_waiting: int | None
-    keep_runs: "int | KeepRuns | None"
-    max_running: int | None
-    rate: "Rate | None"
-    waits_for: tuple[str, ...]
-    block_except: tuple[str, ...] | None
-    weight: float
-    tenants: Literal["spread", "home"] | None
-    tenant_rate: "Rate | None"
-    on_error: "Sequence[ErrorRule]"
-    expires_in: "float | timedelta | None"
-    retry_for: "float | timedelta | None"
-    expired: Literal["discard", "kill"]
-    max_run_time: "float | timedelta | None"
-    max_run_items: int | None
-    retry_in: Callable[[int], float] | Callable[[int, Any], float]
-    payload: Any
-
-
 def in_seconds(time: "float | timedelta") -> float:
     """The seconds of a field that may be a timedelta."""
     return float(time) if isinstance(time, int | float) else time.total_seconds()
@@ -558,7 +208,7 @@ def at_most(declared: "int | Auto | Literal['auto']") -> int:
     return declared if isinstance(declared, int) else getattr(declared, "most", 1)
 
 
-def worker_of(declared: AnyWorker) -> type[Worker[Any]]:
+def worker_of(declared: "AnyWorker") -> type[Worker[Any]]:
     """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
     worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
     if isinstance(worker, type) and issubclass(worker, Worker):

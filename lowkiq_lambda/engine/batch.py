@@ -13,7 +13,7 @@ import msgspec
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
 from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
-from lowkiq_lambda.declare.worker import P
+from lowkiq_lambda.declare.pushable import P
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
 

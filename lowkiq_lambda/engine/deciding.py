@@ -54,7 +54,7 @@ def decide(worker: type[Worker[Any]], failure: CountedFailure, retry_count: int)
 def _rule_for(worker: type[Worker[Any]], failure: CountedFailure) -> "ErrorRule | None":
     from lowkiq_lambda.declare.error_rules import rule_for  # noqa: PLC0415 - only for workers with rules
 
-    return rule_for(worker, failure.error)
+    return rule_for(worker.__name__, worker.on_error, failure.error)
 
 
 def _by_retry_in(worker: type[Worker[Any]], failure: CountedFailure, retry_count: int) -> Fate:

@@ -59,7 +59,7 @@ def is_failure(worker: type[Worker[Any]] | Worker[Any], error: BaseException) ->
         return not is_a(error, no_failures())
     from lowkiq_lambda.declare.error_rules import is_discarded  # noqa: PLC0415 - only for workers with rules
 
-    return not is_discarded(worker, error)
+    return not is_discarded(worker.on_error, error)
 
 
 def _cancellation() -> Kinds:

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from lowkiq_lambda.base.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
-from lowkiq_lambda.declare.worker import (
-    HOME,
-    AnyWorker,
-    Worker,
-    auto_of,
-    count_of,
-    forget_resharded,
-    note_resharded,
-    worker_of,
-)
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import HOME, Worker, auto_of, count_of, forget_resharded, note_resharded, worker_of
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH,

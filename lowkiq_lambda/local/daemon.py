@@ -145,7 +145,8 @@ class Daemon:
 
     def give_up_pushes(self) -> None:
         """Report the jobs that wait in this process for Redis as lost, because the process ends at once."""
-        self._app.core.pushes.give_up()
+        if self._app.core.has_pushed:
+            self._app.core.pushes.give_up()
 
     def abandon(self) -> None:
         """Give running jobs back unfinished. The process must exit at once: other processes start them very soon."""

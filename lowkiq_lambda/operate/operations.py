@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lowkiq_lambda.declare.worker import AnyWorker, worker_of
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import worker_of
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.store.shard.layout import QueueShards
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, JobError
 from lowkiq_lambda.declare.declaring import in_notebook
-from lowkiq_lambda.declare.worker import AnyWorker, Job, Worker, worker_of
+from lowkiq_lambda.declare.options import Job
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import Worker, worker_of
 from lowkiq_lambda.engine.queue import QueueRegistry
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.settings.config import Config

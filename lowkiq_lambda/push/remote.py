@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from lowkiq_lambda.base.errors import DeclarationError, NoSuchQueue, QueueMismatch
-from lowkiq_lambda.declare.worker import HOME, FunctionWorker, Worker
+from lowkiq_lambda.declare.pushable import FunctionWorker
+from lowkiq_lambda.declare.worker import HOME, Worker
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.push.pushes import Pushes
 from lowkiq_lambda.store.shard.backend import Backend

@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.moving import DeathTerms
 if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.declare.worker import AnyWorker
+    from lowkiq_lambda.declare.pushable import AnyWorker
 
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import DeclarationError, JobError, NoSuchEntry, QueueMismatch
-from lowkiq_lambda.declare.worker import AnyWorker, Worker, count_of, refuse_without_score, worker_of
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import Worker, count_of, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.cron import digest_of
 from lowkiq_lambda.schedules.entry import BrokenEntry, ScheduleEntry, Timetable, label_of, new_entry

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, NoSuchTask, TaskClosed
-from lowkiq_lambda.declare.worker import AnyWorker, refuse_without_score, worker_of
+from lowkiq_lambda.declare.worker import refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.tasks.items import plain_of
 from lowkiq_lambda.tasks.record import ABANDONED_IN, Callback, TaskRecord, new_id
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.declare.pushable import AnyWorker
     from lowkiq_lambda.tasks.operations import TaskOperations
 
 NAME_LENGTH: Final = 200

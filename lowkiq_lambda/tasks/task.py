@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
 from msgspec import UNSET
 
 from lowkiq_lambda.base.errors import BackendError, Conflict, JobError, LowkiqError, SplitInterrupted
-from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, one_job, worker_of
+from lowkiq_lambda.declare.options import JobOptions
+from lowkiq_lambda.declare.pushable import AnyWorker, one_job
+from lowkiq_lambda.declare.worker import worker_of
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.push.pushes import raise_conflicts
 from lowkiq_lambda.tasks.items import packed_params, plain_of
@@ -18,7 +20,7 @@ from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import Id
+    from lowkiq_lambda.declare.options import Id
     from lowkiq_lambda.tasks.making import TaskOptions
     from lowkiq_lambda.tasks.operations import TaskOperations
 

@@ -15,7 +15,7 @@ from lowkiq_lambda.tasks.views import TaskPage
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.declare.worker import AnyWorker
+    from lowkiq_lambda.declare.pushable import AnyWorker
 
 
 class Tasks:

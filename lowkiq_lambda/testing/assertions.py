@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.declare.worker import AnyWorker, worker_of
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import worker_of
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, ScoredPayload
 
 JobId: TypeAlias = str | int

@@ -8,7 +8,8 @@ from typing import Any, Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.payloads import loader, plain_jobs
-from lowkiq_lambda.declare.worker import AnyWorker, Worker, worker_of
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import Worker, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import NO_PAYLOAD, checker_of
 from lowkiq_lambda.settings.protocols import Jobs

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.base.errors import BackendUnavailable
-from lowkiq_lambda.declare.worker import AnyWorker, Worker
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.results import Strictness
 from lowkiq_lambda.jobs.job import Pushed

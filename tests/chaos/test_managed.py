@@ -13,7 +13,7 @@ from redis.crc import key_slot
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
 from lowkiq_lambda.base.errors import BackendDenied
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.providers.aws.iam import RENEWED_AFTER, IamCredentials, Keychain
 from lowkiq_lambda.store.server.health import check_server

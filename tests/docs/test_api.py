@@ -9,7 +9,7 @@ import pytest
 
 from docs_build.links import Page
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.declare.worker import OfOtherLibrary
+from lowkiq_lambda.declare.pushable import OfOtherLibrary
 
 ROOT = Path(__file__).parents[2]
 ENTRIES: Final = [

@@ -13,7 +13,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.heartbeat import RecentPeak
 from lowkiq_lambda.operate.doctor.health import process_findings

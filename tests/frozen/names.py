@@ -7,7 +7,8 @@ from typing import Any, Final, get_origin
 
 import msgspec
 
-from lowkiq_lambda.declare.worker import JobOptions, OfOtherLibrary
+from lowkiq_lambda.declare.options import JobOptions
+from lowkiq_lambda.declare.pushable import OfOtherLibrary
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 

@@ -7,7 +7,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.base.errors import BackendUnavailable
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from tests.kit.apps import MakeApp

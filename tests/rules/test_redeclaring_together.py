@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp
 from tests.kit.examples import mostly_nightly

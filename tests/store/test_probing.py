@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.drainer import WHOLE_LOOK
 from lowkiq_lambda.engine.shard_queue import Rests

@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.peers.programs import meter
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.local.daemon import Daemon
 
 _TIMEOUT: Final = 600.0

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from local.demo.tasks.bar import showing
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.declare.pushable import FunctionWorker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import Progress

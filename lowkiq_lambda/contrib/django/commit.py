@@ -9,7 +9,9 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.contrib.checking import frozen_jobs
-from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, worker_of
+from lowkiq_lambda.declare.options import JobOptions
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import worker_of
 
 
 def push_on_commit(

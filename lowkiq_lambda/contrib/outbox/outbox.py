@@ -15,7 +15,9 @@ from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.contrib.checking import check_jobs
 from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
-from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
+from lowkiq_lambda.declare.options import JobOptions
+from lowkiq_lambda.declare.pushable import AnyWorker, one_job
+from lowkiq_lambda.declare.worker import Worker, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.pushes import push_within
 from lowkiq_lambda.settings.protocols import Jobs
@@ -23,7 +25,7 @@ from lowkiq_lambda.store.shard.codec import dump_json
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
-    from lowkiq_lambda.declare.worker import Id
+    from lowkiq_lambda.declare.options import Id
 
 logger = logging.getLogger(__name__)
 

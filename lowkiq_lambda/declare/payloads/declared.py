@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.declare.payloads.kinds import payload_type
-from lowkiq_lambda.declare.worker import Untyped, Worker, handler_of
+from lowkiq_lambda.declare.pushable import Untyped
+from lowkiq_lambda.declare.worker import Worker, handler_of
 
 _BATCHES: Final = "lowkiq_lambda.engine.batch"
 """Has `Batch` and `BatchJob`; it lies above this module."""

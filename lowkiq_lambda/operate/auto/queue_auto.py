@@ -17,7 +17,7 @@ from lowkiq_lambda.views.auto import AutoDecision, AutoState
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.declare.worker import AnyWorker
+    from lowkiq_lambda.declare.pushable import AnyWorker
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.operate.auto.duty import ShardSchedules
     from lowkiq_lambda.reshard.group import Report

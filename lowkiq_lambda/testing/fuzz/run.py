@@ -13,7 +13,8 @@ from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.declare.worker import AnyWorker, Worker, handler_of, is_generator, worker_of
+from lowkiq_lambda.declare.pushable import AnyWorker
+from lowkiq_lambda.declare.worker import Worker, handler_of, is_generator, worker_of
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.fuzz.classes import Classifier
 from lowkiq_lambda.testing.fuzz.databases import Databases, is_engine
