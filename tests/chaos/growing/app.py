@@ -61,6 +61,7 @@ SOONER: Final[tuple[tuple[object, str, float], ...]] = (
 )
 """What is awaited for fewer minutes than in life, where daemons begin and moves are made all the time."""
 ARROWS: Final[dict[str, tuple[type, str, bool]]] = {
+    "before its begin": (Resharding, "begin", False),
     "after its begin": (Resharding, "begin", True),
     "closing a shard": (GroupMove, "_seal", True),
     "in a group": (GroupMove, "_carry", True),
@@ -68,6 +69,10 @@ ARROWS: Final[dict[str, tuple[type, str, bool]]] = {
     "at its end": (Resharding, "_arrive", False),
 }
 """Where a process dies: before or after the call."""
+
+
+FIRST: Final = "before its begin"
+"""The arrow of each move: what was decided is kept, and nobody has begun it."""
 
 
 def hasten(minute: float) -> None:
