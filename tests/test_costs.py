@@ -12,6 +12,7 @@ import pytest
 
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.stack.costs import ON_INSTANCES, ROWS, WAYS, Comparison, first
+from lowkiq_lambda.simulate.choice import LOOK
 from lowkiq_lambda.stack.costs.bills import (
     ALARMS,
     ALARMS_OF_A_QUEUE_FUNCTION,
@@ -19,7 +20,6 @@ from lowkiq_lambda.stack.costs.bills import (
     BUSY_VISIT_LOG,
     FAILURE_LOG,
     INSTANCES,
-    LOOK,
     METRICS_LOG,
     REDIS,
     SETTLE_LOG,

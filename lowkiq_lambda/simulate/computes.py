@@ -3,14 +3,13 @@
 import math
 from typing import Final
 
+from lowkiq_lambda.simulate.choice import LOOK
 from lowkiq_lambda.simulate.side_by_side import SideBySide
 from lowkiq_lambda.simulate.state import NOTHING, SimulatedHolder, SimulatedQueue, SimulatedShard
 from lowkiq_lambda.simulate.visits import OneByOne
 
 FROZEN_AFTER: Final = 300.0
 """Seconds for which an environment of a function stays warm without an invocation, at least."""
-LOOK: Final = 0.020
-"""Seconds of an invocation until its first claim; of one that finds nothing, all of them."""
 WOKEN_FOR: Final = 10.0
 """Seconds for which a shard that was woken is not woken again."""
 LEFT_FOR: Final = 86_400.0

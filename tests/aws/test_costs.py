@@ -11,11 +11,11 @@ from uuid import uuid4
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.simulate.choice import LOOK
 from lowkiq_lambda.stack.costs.bills import (
     BUSY_LOG,
     BUSY_VISIT_LOG,
     FAILURE_LOG,
-    LOOK,
     SETTLE_LOG,
     metrics,
     tick_log,

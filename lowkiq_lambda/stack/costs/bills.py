@@ -8,6 +8,7 @@ again.
 from math import ceil
 from typing import Final, TypeAlias
 
+from lowkiq_lambda.simulate.choice import LOOK
 from lowkiq_lambda.stack.costs.month import HOURS, MINUTES, SECONDS, MetricsKind, Month, Redis
 from lowkiq_lambda.stack.costs.prices import Prices
 
@@ -30,9 +31,6 @@ CACHE_GIGABYTES: Final = 0.1
 ECPU_OF_A_JOB: Final = 5.0
 """Of 1 KB: pushed, claimed, settled."""
 
-LOOK: Final = 0.020
-"""Seconds of an invocation that finds nothing. Measured: 1.0 to 1.6 ms of a whole processor, of which 256 MB get a
-seventh; the rest is for the runtime and the way to Redis."""
 FROZEN_AT_MOST: Final = 5.0
 """Minutes without an invocation after which the next one is taken for a cold start."""
 PAGE: Final = 0.1

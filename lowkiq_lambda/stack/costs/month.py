@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from lowkiq_lambda.simulate.choice import FULL_PROCESSOR
+
 Redis: TypeAlias = Literal["serverless", "node", "none"]
 MetricsKind: TypeAlias = Literal["none", "summary", "queues"]
 WayOut: TypeAlias = Literal["none", "ipv6", "endpoints", "nat"]
@@ -13,8 +15,6 @@ MINUTES: Final = HOURS * 60
 SECONDS: Final = HOURS * 3_600
 LONGEST_VISIT: Final = 900.0
 """Seconds after which Lambda ends an invocation."""
-FULL_PROCESSOR: Final = 1_769.0
-"""Megabytes of a function that has one whole processor; a smaller one has its share of it."""
 ENGINE: Final = 0.0002
 """Seconds of a processor for a job of a queue whose handlers run side by side. Measured."""
 BUSY_SLOTS: Final = 0.94

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from lowkiq_lambda.simulate.choice import Choice
+from lowkiq_lambda.simulate.choice import LOOK, Choice
 from lowkiq_lambda.simulate.outcome import Outcome
-from lowkiq_lambda.stack.costs.bills import LOOK, Bill, dollars, functions
+from lowkiq_lambda.stack.costs.bills import Bill, dollars, functions
 from lowkiq_lambda.stack.costs.month import HOURS, MINUTES, SECONDS, Month
 from lowkiq_lambda.stack.costs.prices import Prices
 
