@@ -108,11 +108,17 @@ $(VENV)/.local: requirements/local.txt pyproject.toml | $(VENV)/pyvenv.cfg
 	$(call install,$<)
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/pyvenv.cfg
-	$(call install,$<)
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/uv
+	@echo "installing $< into $(VENV) (once, and again when it changes)"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-# By uv, which is ten times quicker than pip with these.
+# By uv, which is ten times quicker than pip; pip brings only uv, as the lock of development has it.
+$(BIN)/uv: | $(VENV)/pyvenv.cfg
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements/dev.txt >$(VENV)/uv.txt
+	@$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.txt
+
 .tools/%/.done: requirements/%.txt | $(VENV)/.dev
 	@echo "installing $< into $(@D) (once, and again when it changes)"
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
