@@ -41,6 +41,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     of their retries more. `outages`: (from, until), on the clock of the trace, in which nothing is claimed, such as
     the pause of a reshard. `breakdowns`: the same, in which each call fails as a whole.
     `tenants`: as of a worker, for a trace whose ids have names: those of a shard take turns, by their ids or at home.
+    `max_retry_count`: how often a payload runs again; when it fails once more, it is dead.
     `payloads_at_once`: of an id in one call; 0: all that wait.
     `settle_interval`, `round_trip`, `engine` (its part of a call), `visit` (its part of a claim, of the end of a visit,
     or of waking a slot) and `start` (from a push to the visit of an idle shard) are as measured of a daemon; `wake` is
@@ -62,6 +63,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     rate: Annotated[float, Meta(ge=0)] = 0.0
     failures: Share = 0.0
     retry_in: Seconds = 15.0
+    max_retry_count: Annotated[int, Meta(ge=0)] = 25
     outages: tuple[tuple[float, float], ...] = ()
     breakdowns: tuple[tuple[float, float], ...] = ()
     tenants: Literal["none", "spread", "home"] = "none"

@@ -51,7 +51,8 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a choice brings.
 
     `low` and `high` bound p95: over seeds that differ by more than a tenth, and over handlers that take 3 % more or
-    less where slots are nearly full; both are p95 where it is sure. `pushes`: a second, in the busiest ten minutes.
+    less where slots are nearly full; both are p95 where it is sure. `low_p99` and `high_p99` are the same of p99.
+    `pushes`: a second, in the busiest ten minutes.
     `peak`: share of the slots that these need; above 1 ids pile up. `is_whole`: whether all of the
     trace was run; the series of others are of parts.
     """
@@ -62,6 +63,8 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     pushes: float
     low: float
     high: float
+    low_p99: float
+    high_p99: float
     is_whole: bool
 
 
@@ -118,24 +121,24 @@ class ChoiceComparison(NamedTuple):
         whole: set[int],
         run: "Run",
         deadline: float,
-    ) -> dict[int, list[float]]:
-        """p95 with handlers that take a little less and more, where slots are nearly full."""
+    ) -> dict[int, list[Outcome]]:
+        """Outcomes with handlers that take a little less and more, where slots are nearly full."""
         full = [place for place, one in outcomes.items() if peak_of(self.trace, choices[place], one) > FULL]
         jobs = [
             (place + side * len(choices), self.times.scaled(factor), choices[place], self.seed, place in whole)
             for side, factor in enumerate((1 - WOBBLE, 1 + WOBBLE))
             for place in full
         ]
-        bounds: dict[int, list[float]] = {}
+        bounds: dict[int, list[Outcome]] = {}
         for number, outcome in run(jobs, deadline):
-            bounds.setdefault(number % len(choices), []).append(outcome.p95)
+            bounds.setdefault(number % len(choices), []).append(outcome)
         return bounds
 
     def _other_seeds(
         self, choices: Sequence[Choice], outcomes: dict[int, Outcome], draw: Draw, deadline: float
-    ) -> dict[int, list[float]]:
-        """p95 of two more seeds, where one differs by more than a tenth."""
-        bounds: dict[int, list[float]] = {}
+    ) -> dict[int, list[Outcome]]:
+        """Outcomes of two more seeds, where p95 of one differs by more than a tenth."""
+        bounds: dict[int, list[Outcome]] = {}
         for seed in (self.seed + 1, self.seed + 2):
             if time.monotonic() > deadline:
                 break
@@ -143,17 +146,20 @@ class ChoiceComparison(NamedTuple):
                 jobs = [(place, self.times, choices[place], seed, True) for place in outcomes]
                 for place, outcome in run(jobs, deadline):
                     if abs(outcome.p95 - outcomes[place].p95) > 0.1 * outcomes[place].p95:
-                        bounds.setdefault(place, []).append(outcome.p95)
+                        bounds.setdefault(place, []).append(outcome)
         return bounds
 
-    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[float], *, is_whole: bool) -> ChoiceResult:
+    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[Outcome], *, is_whole: bool) -> ChoiceResult:
+        p95s, p99s = ([each.p95 for each in (outcome, *others)], [each.p99 for each in (outcome, *others)])
         return ChoiceResult(
             choice=choice,
             outcome=outcome,
             peak=peak_of(self.trace, choice, outcome),
             pushes=_busiest(self.trace),
-            low=min([outcome.p95, *others]),
-            high=max([outcome.p95, *others]),
+            low=min(p95s),
+            high=max(p95s),
+            low_p99=min(p99s),
+            high_p99=max(p99s),
             is_whole=is_whole,
         )
 
@@ -223,6 +229,7 @@ def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:
         visits=round(sum(one.visits * times for one, _, times in shares)),
         invocations=round(sum(one.invocations * times for one, _, times in shares)),
         billed=sum(one.billed * times for one, _, times in shares),
+        dead=round(sum(one.dead * times for one, _, times in shares)),
         end=max(one.end for one, *_ in outcomes),
     )
 

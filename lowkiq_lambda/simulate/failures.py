@@ -85,13 +85,21 @@ class SimulatedFailures:
         return 0 if number not in state.retries else ALONE if number in state.blamed else 1
 
     def fail(self, at: float, failed: list[tuple[int, int]]) -> None:
-        """They rest, and run again."""
+        """They rest, and run again. The oldest payload of one that has no retry left dies, and the others are fresh."""
         state = self._state
         for number, payloads in failed:
-            state.carried[number] = payloads
             before = state.retries.get(number, 0)
-            state.retries[number] = before + 1
-            state.plan(at + state.choice.retry_in + before**4, self._retry, number)
+            if before < state.choice.max_retry_count:
+                state.carried[number] = payloads
+                state.retries[number] = before + 1
+                state.plan(at + state.choice.retry_in + before**4, self._retry, number)
+                continue
+            state.dead += 1
+            state.retries.pop(number, None)
+            state.blamed.discard(number)
+            if payloads > 1:
+                state.carried[number] = payloads - 1
+            state.free([number], at)
 
     def _retry(self, at: float, number: int) -> None:
         self._state.free([number], at)

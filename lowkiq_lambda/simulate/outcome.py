@@ -19,6 +19,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     how long the payloads waited until the first call that had them. `busy`: share of the time in which the slots of
     the compute had calls, from the first push to the last end; `seconds`: handlers' time in all.
     `visits` of shards; `invocations` of a function, and `billed` seconds of them. `end`: when all was done.
+    `dead`: payloads that failed for good.
     `others_p95`: as `p95`, of all tenants but the one with most payloads; None where there is one, or none is known.
     `lag`: the longest wait of what began in each `step`; `depth`: payloads that waited at the end of it.
     """
@@ -42,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     depth: tuple[int, ...]
     shards: tuple[ShardOutcome, ...]
     others_p95: float | None = None
+    dead: int = 0
 
     @property
     def busiest(self) -> float:

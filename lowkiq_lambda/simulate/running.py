@@ -106,6 +106,7 @@ def _outcome(state: SimulatedQueue) -> Outcome:
         depth=tuple(state.depths),
         shards=tuple(ShardOutcome(one.busy, one.held, one.holderless, one.payloads) for one in state.shards),
         others_p95=_percentile(others, 0.95) if others else None,
+        dead=state.dead,
     )
 
 

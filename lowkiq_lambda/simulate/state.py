@@ -132,7 +132,7 @@ class SimulatedQueue:
             for shard in self.shards:
                 shard.line = Lanes(trace, self.first)
         self._tenants, self._largest = trace.tenants, -1
-        if trace.tenants:
+        if trace.tenants and trace.ids:
             self._largest = Counter(map(trace.tenants.__getitem__, trace.ids)).most_common(1)[0][0]
         self.others = array("d")
         """Waits of payloads of all tenants but the largest."""
@@ -150,7 +150,7 @@ class SimulatedQueue:
         self.events: list[tuple[float, int, Act, Any]] = []
         self._next_number = count(1).__next__
         self.waits = array("d")
-        self.calls = self.runs = self.visits = self.invocations = self.running = 0
+        self.calls = self.runs = self.visits = self.invocations = self.running = self.dead = 0
         self.billed = self.busy = 0.0
         self.last = 0.0
         """When something happened last."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, islice, repeat
 from os import PathLike
 from random import Random
-from typing import Final, Self
+from typing import Final, Self, TypedDict, Unpack
 from zlib import crc32
 
 import msgspec
@@ -60,6 +60,8 @@ class Trace(msgspec.Struct, frozen=True):
         skew: float = 0.0,
         shares: Sequence[float] = (),
         hot: float = 0.0,
+        tenants: int = 1,
+        tenant_skew: float = 0.0,
         seed: int = 1,
         starts_at: float = 0.0,
     ) -> Self:
@@ -67,7 +69,8 @@ class Trace(msgspec.Struct, frozen=True):
 
         `ids` are pushed alike often, or with `skew` as Zipf has it: the k-th most frequent one 1 / k ** skew as often.
         `shares`: of the most frequent ids, in place of `skew`; the others have the rest alike. `hot`: share of the
-        pushes that are of one id.
+        pushes that are of one id. `tenants`: that the ids are of, with as many each, or with `tenant_skew` as Zipf has
+        it.
         """
         _check(rates, step, ids, hot)
         rng = Random(seed)  # noqa: S311 - pushes need no cryptography
@@ -83,7 +86,8 @@ class Trace(msgspec.Struct, frozen=True):
             at.extend([begin + time for time in times])
             numbers.extend(_numbers(rng, len(times), ids, weights, hot))
         hashes = array("I", (crc32(b"%d" % number) for number in range(ids)))
-        return cls(at, numbers, hashes, len(rates) * step, starts_at)
+        of_tenants = _tenants(tenants, tenant_skew, ids, seed) if tenants > 1 else None
+        return cls(at, numbers, hashes, len(rates) * step, starts_at, of_tenants)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[float, object, int]]) -> Self:
@@ -119,14 +123,16 @@ class Trace(msgspec.Struct, frozen=True):
         return cls(at, numbers, hashes, at[-1], starts_at, tenants if len({*tenants}) > 1 else None)
 
     @classmethod
-    def read_csv(cls, path: str | PathLike[str], *, ids: int = 10_000, skew: float = 0.0, seed: int = 1) -> Self:
+    def read_csv(cls, path: str | PathLike[str], **drawn: Unpack["Drawn"]) -> Self:
         """The file's: columns `at,id[,payloads]`, or `minute,jobs` with ids that are drawn. Raises BadTrace."""
         from lowkiq_lambda.simulate.csv_traces import pushes_of, rates_of, rows_of  # noqa: PLC0415 - few read a file
 
         with rows_of(path) as rows:
             if rows.has_rates:
                 begin, rates = rates_of(rows)
-                return cls.of_rates(rates, ids=ids, skew=skew, seed=seed, starts_at=begin)
+                return cls.of_rates(rates, starts_at=begin, **drawn)
+            if drawn.get("tenants", 1) > 1:
+                raise BadTrace("the ids of this file name their tenants themselves, such as acme:7")
             return cls.of_rows(pushes_of(rows))
 
     def between(self, since: float, until: float) -> Self:
@@ -145,6 +151,16 @@ class Trace(msgspec.Struct, frozen=True):
         return counts
 
 
+class Drawn(TypedDict, total=False):
+    """How ids and tenants of rates are drawn: arguments of `of_rates`."""
+
+    ids: int
+    skew: float
+    tenants: int
+    tenant_skew: float
+    seed: int
+
+
 def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:
     if not rates or not 0 < step * len(rates) <= LONGEST:
         raise BadTrace(f"the rates must be of at most {LONGEST / 86_400:.0f} days, and of some time")
@@ -157,6 +173,13 @@ def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:
         raise BadTrace(f"there must be from 1 to {MOST_IDS:,} ids")
     if not 0 <= hot <= 1:
         raise BadTrace("the share of one id is from 0 to 1")
+
+
+def _tenants(count: int, skew: float, ids: int, seed: int) -> "array[int]":
+    """The crc32 of the tenant of each id; the pushes are the same with and without tenants."""
+    weights = [*accumulate(number**-skew for number in range(1, count + 1))]
+    drawn = Random(seed).choices(range(count), cum_weights=weights, k=ids)  # noqa: S311 - as the pushes
+    return array("I", (crc32(b"%d" % number) for number in drawn))
 
 
 def _times(rng: Random, rate: float, step: float) -> list[float]:

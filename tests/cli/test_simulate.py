@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from lowkiq_lambda.simulate.comparing import ChoiceComparison
 from lowkiq_lambda.stack.costs.bills import minute_bill
 from lowkiq_lambda.stack.costs.month import HOURS, Month
 from lowkiq_lambda.stack.costs.simulated import simulated_bill
+from lowkiq_lambda.store.shard.history import ARRIVALS
 from lowkiq_lambda.views.lateness import HourDigest
 from tests.cli.conftest import ShopOfCommands
 from tests.kit.daemons import DaemonProcess
@@ -150,6 +152,20 @@ def test_a_breakdown_is_told_as_what_the_lag_hangs_on(capsys: pytest.CaptureFixt
         ("--rate 1/s --peak 5/s:soon", "--peak 5/s:soon is refused"),
         ("--rate 1/s --peak 5/s:13h", "--peak 5/s:13h is refused: it begins at 12:00, and the day ends."),
         ("--rate=", "'' is not a rate: give such as 10/s"),
+        ("--rate -1", "'-1' is refused: a rate is above 0, such as 10/s."),
+        ("--rate -1/s", "'-1/s' is refused: a rate is above 0, such as 10/s."),
+        ("--rate 0/s", "'0/s' is refused: a rate is above 0, such as 10/s."),
+        ("--rate 1/s --peak 70/s:15", "--peak 70/s:15 is refused: give a rate and a length with its unit, such as"),
+        ("--rate 1/s --peak 70/s", "--peak 70/s is refused: give a rate and a length with its unit, such as"),
+        ("--rate 1/s --peak -5/s:15m", "'-5/s' is refused: a rate is above 0, such as 10/s."),
+        ("--rate 1/s --took -5ms", "'-5ms' is not a time of a handler"),
+        ("--rate 1/s --failures -1%", "give a share below 100 %"),
+        ("--rate 1/s --lag-p95 -5s", "'-5s' is not a length of time"),
+        ("--rate 1/s --try tenants=spread", "--try tenants= is refused, as no id has a tenant: give --tenants 20"),
+        ("--rate 1/s --tenants 5 --try tenants=far", "tenants=far is refused: there are none, spread, home."),
+        ("--rate 1/s --tenants 1", "give a whole number from 2 to"),
+        ("--rate 1/s --tenant-skew 1", "--tenant-skew needs --tenants"),
+        ("--rate 1/s --limit max_running=many", "--limit max_running=many is refused: give whole numbers."),
         ("--rate 1e300/s", "these are 9e+304 jobs"),
         ("--rate 1/s --limit max_running=0", "--limit max_running=0 is refused"),
         ("--rate 1/s --limit rate=0/s", "--limit rate=0/s is refused"),
@@ -239,6 +255,88 @@ def test_a_queue_that_is_late_has_more_pushes_than_ended(shop: ShopOfCommands) -
 
     assert 0 == code, error
     assert "pushes: as many as ended, so that 1 id that waits now is left out, and the queue is later than this" in text
+
+
+def keep_arrivals(shop: ShopOfCommands, minutes: int, count: int) -> None:
+    """So many payloads were pushed in each of the last minutes, up to this one."""
+    backend, now = shop.app.core.backend, time.time()
+    for back in range(minutes + 1):
+        at = now - 60 * back
+        key = ARRIVALS.key(shop.queue, at, backend.prefix)
+        write(backend, [(key, ("SETRANGE", key, 4 * ARRIVALS.slot(at), struct.pack(">I", count + 1)))], 1.0)
+
+
+def test_pushes_of_a_late_queue_are_those_that_were_counted(shop: ShopOfCommands) -> None:
+    """What ended stands for pushes only where nobody has counted them: a backlog has been pushed, too."""
+    shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
+    shop.app.drain()
+    keep_hours(shop)
+    words = ("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0", "--try", "compute=daemon:1x5")
+    _, before, _ = shop.run(*words)
+    keep_arrivals(shop, 30, 200)
+    shop.worker.push("late", due_at=time.time() - 120)
+    code, text, error = shop.run(*words)
+    jobs, jobs_before = (int(each.split()[1].replace(",", "")) for each in (text, before))
+
+    assert 0 == code, error
+    assert "guessed" not in text
+    assert jobs_before < 3_000
+    assert 5_000 < jobs < 10_000
+
+
+def test_a_queue_that_has_ended_nothing_is_simulated_by_its_pushes(shop: ShopOfCommands) -> None:
+    """It is late since its first push, and somebody says how long a call takes."""
+    shop.worker.push("late", due_at=time.time() - 600)
+    keep_arrivals(shop, 30, 200)
+    code, text, error = shop.run("simulate", shop.queue, "--ids", "50", "--took", "9ms", "--try", "compute=daemon:1x5")
+
+    assert 0 == code, error
+    assert 5_000 < int(text.split(f"{shop.queue}: ")[1].split()[0].replace(",", "")) < 7_000
+    assert "later than this" not in text
+
+
+def test_a_queue_that_is_later_than_its_counts_says_so(shop: ShopOfCommands) -> None:
+    """Of ids that wait since before pushes were counted nobody knows how many came with them."""
+    shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
+    shop.app.drain()
+    keep_hours(shop)
+    keep_arrivals(shop, 30, 20)
+    shop.worker.push("late", due_at=time.time() - 3_600)
+    _, text, _ = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--try", "compute=daemon:1x5")
+
+    assert "and the queue is later than this" in text
+
+
+@pytest.fixture
+def tenants_shop(shop: ShopOfCommands, capsys: pytest.CaptureFixture[str]) -> ShopOfCommands:
+    """A queue whose tenants take turns, with a history."""
+    name = f"{shop.queue}-tenants"
+    body = {"queue_name": name, "shards_count": 1, "tenants": "spread", "perform": lambda *_: None}
+    shop_with_turns = ShopOfCommands(shop.app, shop.app.worker(type("Turns", (Worker,), body)), capsys)
+    keep_hours(shop_with_turns)
+    return shop_with_turns
+
+
+@pytest.mark.parametrize(
+    ("tenants", "words", "lines"),
+    [
+        (3, "", ["guessed  tenants: 3, alike often, as many as the queue remembers", "of 3 tenants", "tenants spread"]),
+        (3, "--tenants 7", ["of 7 tenants", "tenants spread"]),
+        (0, "", ["guessed  tenants: they take no turns, as the queue remembers none"]),
+    ],
+)
+def test_a_queue_with_tenants_is_simulated_with_them(
+    tenants_shop: ShopOfCommands, tenants: int, words: str, lines: list[str]
+) -> None:
+    """With as many as it remembers, or as the command line says; without any they take no turns."""
+    for number in range(tenants):
+        tenants_shop.worker.push(f"tenant {number}:1")
+    options = ("--ids", "50", "--skew", "0", "--try", "compute=minute", *words.split())
+    code, text, error = tenants_shop.run("simulate", tenants_shop.queue, *options)
+
+    assert 0 == code, error
+    assert [True] * len(lines) == [line in text for line in lines], text
+    assert bool(words) == ("guessed" not in text)
 
 
 def test_a_queue_whose_ids_were_counted_is_simulated_with_their_shares(shop: ShopOfCommands) -> None:
@@ -333,6 +431,29 @@ def test_a_narrow_terminal_has_three_lines_for_each_choice() -> None:
     assert max(map(len, lines)) < 70
     assert 6 == len(lines)
     assert "<- cheapest that keeps 1 s" in lines[0]
+
+
+def test_a_single_one_is_no_plural_and_equal_choices_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of jobs, ids, shards and threads."""
+    text = printed(
+        capsys, "--rate 1/d --took 1ms --ids 1 --skew 0 --computing 0 --try compute=daemon:1x1 --try shards=1,1"
+    )
+
+    assert text.startswith("1 job in a day")
+    assert "busiest minute), 1 id, calls" in text
+    assert 1 == text.count("daemon, 1 x 1 thread, 1 shard ")
+
+
+def test_p99_is_a_range_where_p95_is_one() -> None:
+    """Else the 95th percentile with handlers that take longer is above the 99th of those that do not."""
+    trace, times = Trace.of_rates([95.0] * 12, ids=9_000), Times(fixed=0.01)
+    (result,) = ChoiceComparison(trace, times).run([Choice(shards=1, threads=1)], lambda _, one: one.p95)
+    assert result is not None
+    (candidate,) = tried(["shards=1"], Choice(), ["daemon:1x1"])
+    (_, line) = Findings([ChoiceRow(candidate, result, None)], None, times, is_guessed=False).lines(None)
+
+    assert result.outcome.p99 < result.high <= result.high_p99
+    assert 2 == line.count(" to ")
 
 
 def test_plots_of_nothing_are_empty() -> None:

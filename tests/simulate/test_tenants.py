@@ -93,7 +93,7 @@ def test_each_job_is_done_though_invocations_end_early() -> None:
 
 
 def test_a_file_tells_the_lag_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a column, and as JSON; where ids have no tenants there is none."""
+    """In a column, and as JSON; where ids have no tenants there is none, and no turns to take."""
     path = tmp_path / "jobs.csv"
     path.write_text("at,id\n" + "".join(f"{at},{job_id}\n" for at, job_id, _ in sorted(FLOOD + SMALL)))
     words = ["simulate", "--trace", str(path), "--took", "100ms", "--try", "tenants=none,spread", "--try"]
@@ -104,7 +104,11 @@ def test_a_file_tells_the_lag_of_the_others(tmp_path: Path, capsys: pytest.Captu
     assert "p95 of others" in text
     assert "tenants spread" in text
     path.write_text("at,id\n1,2\n2,3\n")
-    main([*words[:-1], "--json"])
+    assert 2 == main(words[:-1])
+    assert "as no id has a tenant: give --tenants 20, or a --trace with ids such as acme:7." in " ".join(
+        capsys.readouterr().err.split()
+    )
+    main([*words[:-3], "--json"])
     lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
     assert {None} == {line["others_p95"] for line in lines}
 
@@ -113,3 +117,46 @@ def test_tenants_at_home_have_one_call_at_a_time() -> None:
     """As a worker is refused that says otherwise."""
     with pytest.raises(ValueError, match="tenants at home have concurrency 1"):
         Choice(tenants="home", concurrency=2)
+
+
+def test_tenants_of_rates_are_drawn_beside_the_pushes() -> None:
+    """The pushes are the same with and without; with a skew one tenant has most ids, and turns help the others."""
+    plain, skewed = (
+        Trace.of_rates([20.0, 60.0, 5.0], ids=2_000, tenants=tenants, tenant_skew=3.0) for tenants in (1, 20)
+    )
+    none, spread = (simulate(skewed, TIMES, Choice(shards=4, threads=4, tenants=kind)) for kind in ("none", "spread"))
+
+    assert (plain.at, plain.ids, plain.hashes, None) == (skewed.at, skewed.ids, skewed.hashes, plain.tenants)
+    assert skewed.tenants is not None
+    counts = sorted(map([*skewed.tenants].count, {*skewed.tenants}))
+    assert counts[-1] > 0.7 * sum(counts)
+    assert none.others_p95 is not None
+    assert spread.others_p95 is not None
+    assert 5 * spread.others_p95 < none.others_p95
+
+
+def test_the_command_draws_as_many_tenants_as_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are named in its first line, and those but the largest have a column."""
+    words = (
+        "--rate 60/m --took 1s --ids 90 --skew 0 --computing 0 --tenants 20 --tenant-skew 1.1 --try tenants=none,spread"
+    )
+    code = main(["simulate", *words.split(), "--try", "compute=daemon:1x2", "--seconds", "9"])
+    text = capsys.readouterr().out
+
+    assert 0 == code
+    assert "90 ids of 20 tenants" in text
+    assert "p95 of others" in text
+    assert "tenants spread" in text
+
+
+def test_a_file_whose_ids_have_tenants_is_given_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a file of minutes they are drawn."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("at,id\n1,a:2\n2,b:3\n")
+    words = ["simulate", "--trace", str(path), "--took", "1ms", "--tenants", "3", "--try", "compute=daemon:1x1"]
+
+    assert 2 == main(words)
+    assert "name their tenants themselves, such as acme:7" in " ".join(capsys.readouterr().err.split())
+    path.write_text("minute,jobs\n1,20\n2,30\n")
+    assert 0 == main(words)
+    assert "of 3 tenants" in capsys.readouterr().out

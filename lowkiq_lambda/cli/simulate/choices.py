@@ -17,6 +17,7 @@ _COMPUTES: Final = ("minute", "shards", "wake", "linger", "fargate:0.25x1")
 _WHOLE: Final = ("shards", "concurrency", "batch", "threads", "memory")
 _WORDS: Final = ("tenants", "compute")
 _FUNCTIONS: Final = ("minute", "shards", "wake", "linger", "start")
+_TENANTS: Final = ("none", "spread", "home")
 _NAMES: Final = {"shards": "schedules of shards"}
 _PROCESSES: Final = re.compile(r"(fargate|daemon):([0-9.]+)x([0-9]+)")
 _LINGERS: Final = 57.0
@@ -44,7 +45,7 @@ def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[T
         name, _, texts = word.partition("=")
         if name not in {*_WHOLE, *_WORDS} or not texts:
             raise ConfigError(f"--try {word} is refused: give NAME=A,B with {', '.join((*_WHOLE, *_WORDS))}.")
-        values[name] = [text.strip() for text in texts.split(",") if text.strip()]
+        values[name] = [*dict.fromkeys(text.strip() for text in texts.split(",") if text.strip())]
     count = math.prod(map(len, values.values()))
     if count > MOST:
         raise ConfigError(f"These are {count} choices, of at most {MOST}: try fewer values at once.")
@@ -54,7 +55,8 @@ def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[T
 def usual(base: Choice, present: str | None, times: Times, target: float | None) -> list[TriedChoice]:
     """The present choice first, then twice the shards, calls side by side, larger batches, each with each compute."""
     variants: list[Mapping[str, str]] = [{}, {"shards": str(min(2 * base.shards, _MOST_SHARDS))}]
-    if times.computing < _WAITS_BELOW and base.concurrency == 1 and base.batch <= _MOST_SHARDS // 10:
+    may_rise = base.concurrency == 1 and base.batch <= _MOST_SHARDS // 10 and base.tenants != "home"
+    if times.computing < _WAITS_BELOW and may_rise:
         variants.append({"concurrency": "10"})
     batch = _better_batch(times, target)
     if batch > base.batch and batch * base.concurrency <= _MOST_SHARDS:
@@ -76,7 +78,10 @@ def _better_batch(times: Times, target: float | None) -> int:
 
 def _candidate(values: Mapping[str, str], base: Choice) -> TriedChoice:
     changes: dict[str, Any] = {name: _whole(name, text) for name, text in values.items() if name in _WHOLE}
-    changes |= {"tenants": values["tenants"]} if "tenants" in values else {}
+    if "tenants" in values:
+        changes["tenants"] = values["tenants"]
+        if changes["tenants"] not in _TENANTS:
+            raise ConfigError(f"tenants={changes['tenants']} is refused: there are {', '.join(_TENANTS)}.")
     name, compute, is_priced = _compute_of(values["compute"], changes.get("threads"))
     try:
         # Made anew, so that its bounds are checked.
@@ -104,7 +109,7 @@ def _details(choice: Choice, changes: Mapping[str, object]) -> Iterator[str]:
     if choice.tenants != "none":
         yield f"tenants {choice.tenants}"
     if "threads" in changes:
-        yield f"{choice.threads} threads"
+        yield f"{choice.threads} thread{'' if choice.threads == 1 else 's'}"
     if "memory" in changes:
         yield f"{choice.memory} MB"
 
@@ -127,16 +132,20 @@ def _compute_of(text: str, threads: object) -> tuple[str, dict[str, Any], bool]:
         if not first.is_integer():
             raise ConfigError(f"compute={text} is refused: give processes x threads, such as daemon:4x5.")
         fields = {"processes": int(first), "cores": first, "threads": int(first) * second}
-        return f"daemon, {int(first)} x {second} threads", {"compute": "daemon", **fields}, False
+        return (
+            f"daemon, {int(first)} x {second} thread{'' if second == 1 else 's'}",
+            {"compute": "daemon", **fields},
+            False,
+        )
     if text not in _FUNCTIONS:
         known_ones = ", ".join((*_FUNCTIONS, "fargate:VCPUxTASKS", "daemon:PROCESSESxTHREADS"))
         raise ConfigError(f"compute={text} is refused: there are {known_ones}.")
     return _NAMES.get(text, text), {"compute": text, **({"timeout": _LINGERS} if text == "linger" else {})}, True
 
 
-def _whole(name: str, text: str) -> int:
+def _whole(name: str, text: str, option: str = "--try") -> int:
     if not (text.isascii() and text.replace("_", "").isdecimal()):
-        raise ConfigError(f"--try {name}={text} is refused: give whole numbers.")
+        raise ConfigError(f"{option} {name}={text} is refused: give whole numbers.")
     return int(text)
 
 
@@ -146,7 +155,7 @@ def limited(words: Sequence[str], base: Choice) -> Choice:
     for word in words:
         name, _, text = word.partition("=")
         if name == "max_running":
-            changes[name] = _whole(name, text)
+            changes[name] = _whole(name, text, "--limit")
         elif name == "rate":
             changes[name] = per_second(text)
         # 0 is a choice without the limit, and somebody has asked for one.
@@ -155,7 +164,7 @@ def limited(words: Sequence[str], base: Choice) -> Choice:
     return msgspec.structs.replace(base, **changes)
 
 
-def per_second(text: str) -> float:
+def per_second(text: str, *, may_be_0: bool = True) -> float:
     """The rate of `100/s`, `3/m`, `500/h` or `2000/d`, or of a number alone, in a second. Raises ConfigError."""
     count, _, unit = text.partition("/")
     seconds = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}.get(unit.strip())
@@ -163,6 +172,8 @@ def per_second(text: str) -> float:
         value = float(count) / (seconds or math.nan)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
+    if not -math.inf < value < math.inf:
         raise ConfigError(f"{text!r} is not a rate: give such as 10/s, 600/m or 50000/d.")
+    if value < 0 or (value == 0 and not may_be_0):
+        raise ConfigError(f"{text!r} is refused: a rate is above 0, such as 10/s.")
     return value

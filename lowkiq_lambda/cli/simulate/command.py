@@ -77,10 +77,18 @@ def _share(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - the type
 class LoadOptions:
     """What is pushed, and how long calls take."""
 
-    rate: Annotated[str | None, Parameter(help="Jobs of a day that is not recorded: 10/s, 600/m, 50000/d.")] = None
+    rate: Annotated[
+        str | None,
+        Parameter(help="Jobs of a day that is not recorded: 10/s, 600/m, 50000/d.", allow_leading_hyphen=True),
+    ] = None
     peak: Annotated[
         tuple[str, ...],
-        Parameter(negative="", show_default=False, help="RATE:LENGTH, a peak of that day: 70/s:15m; may be repeated."),
+        Parameter(
+            negative="",
+            show_default=False,
+            allow_leading_hyphen=True,
+            help="RATE:LENGTH, a peak of that day: 70/s:15m; may be repeated.",
+        ),
     ] = ()
     trace: Annotated[
         Path | None, Parameter(help="A CSV file with the columns at,id or at,id,payloads or minute,jobs.")
@@ -90,7 +98,17 @@ class LoadOptions:
         float | None,
         Parameter(help="0: all ids alike often; 1: as words of a text (Zipf).", converter=number(0, 5)),
     ] = None
-    took: Annotated[str | None, Parameter(help="How long a call takes: 50ms, or 40ms+10ms/payload+2ms/id.")] = None
+    tenants: Annotated[
+        int | None,
+        Parameter(help="Tenants that the ids are of, where nothing tells.", converter=whole_number(2, 1_000_000)),
+    ] = None
+    tenant_skew: Annotated[
+        float | None, Parameter(help="0: all tenants have as many ids; 1: as words of a text.", converter=number(0, 5))
+    ] = None
+    took: Annotated[
+        str | None,
+        Parameter(help="How long a call takes: 50ms, or 40ms+10ms/payload+2ms/id.", allow_leading_hyphen=True),
+    ] = None
     spread: Annotated[
         float | None, Parameter(help="How calls differ: 0 not at all, 0.5 by a half or so.", converter=number(0, 4))
     ] = None
@@ -106,7 +124,12 @@ class TryOptions:
 
     lag_p95: Annotated[
         float | None,
-        Parameter(name="--lag-p95", converter=seconds_above_0, help="The target: 95 % of jobs begin within it."),
+        Parameter(
+            name="--lag-p95",
+            allow_leading_hyphen=True,
+            converter=seconds_above_0,
+            help="The target: 95 % of jobs begin within it.",
+        ),
     ] = None
     try_: Annotated[
         tuple[str, ...],
@@ -123,7 +146,9 @@ class TryOptions:
         tuple[str, ...],
         Parameter(negative="", show_default=False, help="max_running=20 or rate=100/s; may be repeated."),
     ] = ()
-    failures: Annotated[float, Parameter(help="Share of ids that fail: 2%.", converter=_share)] = 0.0
+    failures: Annotated[
+        float, Parameter(help="Share of ids that fail: 2%.", allow_leading_hyphen=True, converter=_share)
+    ] = 0.0
     outage: Annotated[str | None, Parameter(help="FROM-UNTIL of a day, in which nothing begins: 10:00-10:20.")] = None
     breakdown: Annotated[str | None, Parameter(help="The same, in which each call fails as a whole.")] = None
     seed: Annotated[int, Parameter(help="Equal seeds give equal numbers.", converter=whole_number(0, 10**9))] = 1
@@ -157,7 +182,17 @@ def simulate_queue(  # noqa: PLR0913 - the options
         raise ConfigError(f"--svg {svg} is refused: give a file in a folder that exists.")
     base = msgspec.structs.replace(limited(attempt.limit, Choice(threads=5)), failures=attempt.failures)
     words = LoadWords(
-        load.rate, load.peak, load.trace, load.ids, load.skew, load.took, load.spread, load.computing, attempt.seed
+        rate=load.rate,
+        peaks=load.peak,
+        trace=load.trace,
+        ids=load.ids,
+        skew=load.skew,
+        took=load.took,
+        spread=load.spread,
+        computing=load.computing,
+        tenants=load.tenants,
+        tenant_skew=load.tenant_skew,
+        seed=attempt.seed,
     )
     inputs = inputs_of(words, queue, app, base)
     outages, breakdowns = (
@@ -170,6 +205,10 @@ def simulate_queue(  # noqa: PLR0913 - the options
         candidates = tried(attempt.try_, base, computes)
     else:
         candidates = usual(base, inputs.present, inputs.times, attempt.lag_p95)
+    if inputs.trace.tenants is None and any(candidate.choice.tenants != "none" for candidate in candidates):
+        raise ConfigError(
+            "--try tenants= is refused, as no id has a tenant: give --tenants 20, or a --trace with ids such as acme:7."
+        )
     findings = _findings(inputs, candidates, attempt)
     if json:
         for line in findings.json():
@@ -232,6 +271,10 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
     say(f"{inputs.says}, calls of {words}", "")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     say(*findings.lines(width), "", *findings.verdict())
+    for row in findings.rows[:1]:
+        if row.result is not None and (dead := row.result.outcome.dead):
+            retries = row.candidate.choice.max_retry_count
+            remark(f"note: {dead:,} payload{' dies' if dead == 1 else 's die'}, as {retries} retries are not enough.")
     if any(row.result is None for row in findings.rows):
         remark("note: the time was over before all choices were run: give more --seconds, or try fewer.")
     ran = [row.result.is_whole for row in findings.rows if row.result is not None]

@@ -15,9 +15,10 @@ from lowkiq_lambda.operate.presentation.formatting import duration, utc
 from lowkiq_lambda.operate.presentation.moments import seconds_of
 from lowkiq_lambda.simulate.choice import Choice
 from lowkiq_lambda.simulate.times import BadTimes, Times, spread_of
-from lowkiq_lambda.simulate.trace import BadTrace, Trace
+from lowkiq_lambda.simulate.trace import BadTrace, Drawn, Trace
 from lowkiq_lambda.views.lateness import HourDigest, mean_skew
-from lowkiq_lambda.views.queues import QueueHistory, QueueOverview
+from lowkiq_lambda.views.queues import QueueHistory, QueueOverview, Series, Span
+from lowkiq_lambda.views.shards import MOST_TENANTS
 
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
@@ -27,6 +28,7 @@ IDS: Final = 10_000
 _TOOK: Final = 0.05
 _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
+_FEWEST_TENANTS: Final = 2
 _LIKE: Final = 1.25
 """Fills of calls that differ by less do not tell how long each id takes."""
 
@@ -42,6 +44,8 @@ class LoadWords(NamedTuple):
     took: str | None
     spread: float | None
     computing: float | None
+    tenants: int | None
+    tenant_skew: float | None
     seed: int
 
 
@@ -62,6 +66,8 @@ def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice)
     ways = [load.rate is not None, load.trace is not None, queue is not None]
     if load.peaks and load.rate is None:
         raise ConfigError("--peak needs --rate, the jobs outside of the peaks: give such as --rate 10/s.")
+    if load.tenant_skew is not None and load.tenants is None:
+        raise ConfigError("--tenant-skew needs --tenants, how many there are: give such as --tenants 20.")
     if sum(ways) != 1:
         raise ConfigError("Give one of QUEUE, --rate and --trace: a queue's own history, rates, or a file.")
     try:
@@ -73,13 +79,15 @@ def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice)
 
 
 def _of_rates(load: LoadWords, base: Choice) -> Inputs:
-    rates = [per_second(load.rate or "")] * DAY
+    rates = [per_second(load.rate or "", may_be_0=bool(load.peaks))] * DAY
     for number, peak in enumerate(load.peaks, 1):
         rate, _, length = peak.partition(":")
         try:
-            minutes = math.ceil(seconds_of(length or "15m") / MINUTE)
-        except ValueError as error:
-            raise ConfigError(f"--peak {peak} is refused: give a rate and a length, such as 70/s:15m.") from error
+            minutes = math.ceil(seconds_of(length) / MINUTE)
+        except ValueError:
+            minutes = 0
+        if not minutes or length.strip()[-1].isdigit():
+            raise ConfigError(f"--peak {peak} is refused: give a rate and a length with its unit, such as 70/s:15m.")
         begin = DAY * number // (len(load.peaks) + 1)
         end = begin + max(1, minutes)
         if end > DAY:
@@ -91,20 +99,40 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
     ids = IDS if load.ids is None else load.ids
 
     def draw(seed: int) -> Trace:
-        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, seed=seed)
+        return Trace.of_rates(rates, **_drawn(load, seed))
 
     trace = draw(load.seed)
-    says = f"{trace.jobs:,} jobs in a day ({trace.jobs / 86_400:.3g}/s in the mean{_busiest(trace)}), {ids:,} ids"
+    says = (
+        f"{_counted(trace.jobs, 'job')} in a day ({trace.jobs / 86_400:.3g}/s in the mean{_busiest(trace)}), "
+        f"{_counted(ids, 'id')}{_of_tenants(load.tenants)}"
+    )
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
 
 
 def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
-    trace = Trace.read_csv(path, ids=load.ids or IDS, skew=load.skew or 0.0, seed=load.seed)
+    trace = Trace.read_csv(path, **_drawn(load, load.seed))
     guesses: list[str] = []
     if trace.seconds > 0 and len(trace.hashes) == (load.ids or IDS) and load.ids is None:
         guesses = _guesses(load)
-    says = f"{trace.jobs:,} jobs in {duration(trace.seconds)}{_busiest(trace)}, {len(trace.hashes):,} ids"
+    says = (
+        f"{_counted(trace.jobs, 'job')} in {duration(trace.seconds)}{_busiest(trace)}, "
+        f"{_counted(len(trace.hashes), 'id')}{_of_tenants(load.tenants)}"
+    )
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, None)
+
+
+def _drawn(load: LoadWords, seed: int) -> Drawn:
+    tenants = 1 if load.tenants is None else load.tenants
+    ids = IDS if load.ids is None else load.ids
+    return Drawn(ids=ids, skew=load.skew or 0.0, tenants=tenants, tenant_skew=load.tenant_skew or 0.0, seed=seed)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _of_tenants(count: int | None) -> str:
+    return "" if count is None else f" of {count:,} tenants"
 
 
 def _busiest(trace: Trace) -> str:
@@ -134,32 +162,73 @@ def _times(load: LoadWords, guesses: list[str]) -> Times:
 def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     """Of the queue's own history: its rates for three days, and its hours."""
     hours = queue.operate.hours()
-    present = _overview(queue)
+    present = _overview(queue, "72h")
     history = present.history
     rates, begin = _rates(history, hours)
+    lately = _overview(queue, "6h").history.series
+    begin, counted_since = _with_arrivals(rates, begin, lately)
     shares = mean_skew(hours) if load.skew is None else None
     guesses: list[str] = _guesses(load, has_skew=shares is not None)
-    if present.now.lag > MINUTE:
+    ends_at = lately.began_at + len(lately.ended) * lately.step
+    if present.now.lag > MINUTE and ends_at - present.now.lag < counted_since:
         due = present.now.due
         waits = "1 id that waits now is left out" if due == 1 else f"{due:,} ids that wait now are left out"
         guesses.append(f"pushes: as many as ended, so that {waits}, and the queue is later than this (--rate)")
     times = _measured(load, history, hours, guesses)
-    ids = IDS if load.ids is None else load.ids
+    base = _present(queue, base)
+    load, base = _with_tenants(load, base, queue, guesses)
     if not any(rates):
         raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
 
     def draw(seed: int) -> Trace:
-        return Trace.of_rates(rates, ids=ids, skew=load.skew or 0.0, shares=shares or (), seed=seed, starts_at=begin)
+        return Trace.of_rates(rates, shares=shares or (), starts_at=begin, **_drawn(load, seed))
 
     trace = draw(load.seed)
-    says = f"{queue.name}: {trace.jobs:,} jobs in {duration(trace.seconds)} from {utc(begin)} on{_busiest(trace)}"
+    jobs = _counted(trace.jobs, "job")
+    says = f"{queue.name}: {jobs} in {duration(trace.seconds)} from {utc(begin)} on{_busiest(trace)}"
     if shares:
         says += f", {shares[0]:.0%} of them under one id"
-    return Inputs(trace, times, _present(queue, base), _compute(queue), says, guesses, draw)
+    return Inputs(trace, times, base, _compute(queue), says + _of_tenants(load.tenants), guesses, draw)
 
 
-def _overview(queue: NamedQueue) -> QueueOverview:
-    with queue.app.operate.overview("72h", queue.worker) as overview:
+def _with_tenants(load: LoadWords, base: Choice, queue: NamedQueue, guesses: list[str]) -> tuple[LoadWords, Choice]:
+    """As many tenants as the queue remembers, if its worker has any and the command line says nothing of them."""
+    if base.tenants == "none" or load.tenants is not None:
+        return load, base
+    count = len(queue.operate.tenants(MOST_TENANTS).tenants)
+    if count < _FEWEST_TENANTS:
+        guesses.append("tenants: they take no turns, as the queue remembers none (--tenants)")
+        return load, msgspec.structs.replace(base, tenants="none")
+    guesses.append(f"tenants: {count:,}, alike often, as many as the queue remembers (--tenants, --tenant-skew)")
+    return load._replace(tenants=count), base
+
+
+def _with_arrivals(rates: list[float], begin: float, series: Series) -> tuple[float, float]:
+    """Put pushes in place of what ended, where they were counted: of a late queue more came.
+
+    The begin of the rates, and since when there is no gap (infinite: nothing was counted).
+    """
+    counts = [(series.began_at + place * series.step, count) for place, count in enumerate(series.arrived)]
+    first = next((at for at, count in counts if count), begin)
+    if not rates:
+        begin = first
+    elif before := max(0, math.ceil((begin - first) / MINUTE)):
+        rates[:0] = [0.0] * before
+        begin -= before * MINUTE
+    since, minutes = math.inf, int(series.step // MINUTE)
+    for at, count in counts:
+        place = round((at - begin) / MINUTE)
+        if count is None or place < 0:
+            since = since if count is not None else math.inf
+            continue
+        since = min(since, at)
+        rates += [0.0] * (place + minutes - len(rates))
+        rates[place : place + minutes] = [count / series.step] * minutes
+    return begin, since
+
+
+def _overview(queue: NamedQueue, span: Span) -> QueueOverview:
+    with queue.app.operate.overview(span, queue.worker) as overview:
         return next(one for one in overview.queues if one.name == queue.name)
 
 
@@ -248,6 +317,7 @@ def _present(queue: NamedQueue, base: Choice) -> Choice:
     changes: dict[str, Any] = {"shards": len(queue.shards.layout.live)}
     if worker is not None:
         changes |= {"batch": at_most(worker.batch_size), "concurrency": at_most(worker.concurrency)}
+        changes |= {"max_retry_count": worker.max_retry_count, "tenants": worker.tenants or "none"}
     return msgspec.structs.replace(base, **changes)
 
 

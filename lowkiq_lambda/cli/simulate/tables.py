@@ -34,10 +34,12 @@ class ChoiceRow(NamedTuple):
 
 
 class ChoiceLine(msgspec.Struct, kw_only=True):
-    """A choice as JSON. Times are seconds; `low` and `high` bound p95. `guessed`: whether the numbers hang on a guess.
+    """A choice as JSON. Times are seconds; `low` and `high` bound p95, those of p99 that.
+
+    `guessed`: whether the numbers hang on a guess.
 
     `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on. `others_p95`: of all tenants
-    but the one with most payloads.
+    but the one with most payloads. `dead`: payloads that failed for good.
     """
 
     choice: str
@@ -50,6 +52,8 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     p99: float
     low: float
     high: float
+    low_p99: float
+    high_p99: float
     busy: float
     peak: float
     jobs: int
@@ -63,6 +67,8 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     is_whole: bool
     why: str
     others_p95: float | None
+    tenants: str
+    dead: int
 
 
 class Findings(NamedTuple):
@@ -114,11 +120,13 @@ class Findings(NamedTuple):
         if result is None:
             return (name, "not run", "-", "-", "-", "-")
         outcome = result.outcome
-        p95 = self._lag(outcome.p95)
-        if result.high > _NEARLY * result.low and result.high >= SOME:
-            p95 = f"{self._lag(result.low)} to {_lag(result.high)}"
+        p95, p99 = self._range(result.low, result.high), self._range(result.low_p99, result.high_p99)
         price = "-" if row.dollars is None else f"{row.dollars:,.2f}"
-        return (name, self._lag(outcome.p50), p95, self._lag(outcome.p99), f"{outcome.busy * 100:.0f} %", price)
+        return (name, self._lag(outcome.p50), p95, p99, f"{outcome.busy * 100:.0f} %", price)
+
+    def _range(self, low: float, high: float) -> str:
+        is_one = high <= _NEARLY * low or high < SOME
+        return self._lag(high) if is_one else f"{self._lag(low)} to {_lag(high)}"
 
     def _lag(self, seconds: float) -> str:
         return f"~{_lag(seconds)}" if self.is_guessed and seconds >= SOME else _lag(seconds)
@@ -162,6 +170,8 @@ class Findings(NamedTuple):
                 p99=outcome.p99,
                 low=row.result.low,
                 high=row.result.high,
+                low_p99=row.result.low_p99,
+                high_p99=row.result.high_p99,
                 busy=outcome.busy,
                 peak=row.result.peak,
                 jobs=outcome.jobs,
@@ -175,6 +185,8 @@ class Findings(NamedTuple):
                 is_whole=row.result.is_whole,
                 why=why(row, self.times),
                 others_p95=outcome.others_p95,
+                tenants=choice.tenants,
+                dead=outcome.dead,
             )
 
 
