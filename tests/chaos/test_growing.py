@@ -36,6 +36,7 @@ def test_shards_are_made_whoever_dies(course: GrowthCourse) -> None:
 
 
 @pytest.mark.nightly("shards are made below a shorter load in each check")
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("course", [FULL], indirect=True)
 def test_shards_are_made_twice_and_waits_are_as_expected(course: GrowthCourse) -> None:
     """E-93, P1, P2, P3: 2 → 4 → 8 whoever dies; with the load of the line the waits are what it said."""

@@ -18,6 +18,7 @@ from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.simulate.choices import tried
 from lowkiq_lambda.cli.simulate.plots import braille, svg
 from lowkiq_lambda.cli.simulate.tables import ChoiceRow, Findings
+from lowkiq_lambda.operate.lateness.kept import write
 from lowkiq_lambda.simulate import Choice, Times, Trace, comparing, simulate
 from lowkiq_lambda.simulate.comparing import ChoiceComparison
 from lowkiq_lambda.stack.costs.bills import minute_bill
@@ -270,7 +271,7 @@ def test_pushes_of_a_late_queue_are_those_that_were_counted(shop: ShopOfCommands
     """What ended stands for pushes only where nobody has counted them: a backlog has been pushed, too."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
     shop.app.drain()
-    keep_hours(shop)
+    keep_two_hours(shop)
     words = ("simulate", shop.queue, "--ids", "50", "--skew", "0", "--spread", "0", "--try", "compute=daemon:1x5")
     _, before, _ = shop.run(*words)
     keep_arrivals(shop, 30, 200)
@@ -299,7 +300,7 @@ def test_a_queue_that_is_later_than_its_counts_says_so(shop: ShopOfCommands) -> 
     """Of ids that wait since before pushes were counted nobody knows how many came with them."""
     shop.worker.push_many([{"id": f"job {number}"} for number in range(100)])
     shop.app.drain()
-    keep_hours(shop)
+    keep_two_hours(shop)
     keep_arrivals(shop, 30, 20)
     shop.worker.push("late", due_at=time.time() - 3_600)
     _, text, _ = shop.run("simulate", shop.queue, "--ids", "50", "--skew", "0", "--try", "compute=daemon:1x5")
@@ -313,7 +314,7 @@ def tenants_shop(shop: ShopOfCommands, capsys: pytest.CaptureFixture[str]) -> Sh
     name = f"{shop.queue}-tenants"
     body = {"queue_name": name, "shards_count": 1, "tenants": "spread", "perform": lambda *_: None}
     shop_with_turns = ShopOfCommands(shop.app, shop.app.worker(type("Turns", (Worker,), body)), capsys)
-    keep_hours(shop_with_turns)
+    keep_two_hours(shop_with_turns)
     return shop_with_turns
 
 
