@@ -171,5 +171,5 @@ def _managed(load: MonthLoad, open_invocations: float) -> str:
         return ""
     return (
         "The load is steady, and more than eight invocations are open: Lambda Managed Instances, or instances of your "
-        "own with the daemon, may cost less: `lowkiq stack costs --instance-hour` takes their price."
+        "own with the daemon, may cost less: `lowkiq stack costs --instance-hour` takes their price. AWS begins three."
     )
