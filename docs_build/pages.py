@@ -15,6 +15,7 @@ OUTSIDE_DOCS: Final = {
     "infra/cloudwatch-dashboard.md": "infra/cloudwatch-dashboard.md",
     "infra/elasticache.md": "infra/elasticache.md",
     "infra/fargate.md": "infra/fargate.md",
+    "infra/managed-instances.md": "infra/managed-instances.md",
     "infra/network.md": "infra/network.md",
     "infra/queue-function.md": "infra/queue-function.md",
     "infra/terraform.md": "infra/terraform.md",
