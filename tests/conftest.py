@@ -16,6 +16,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app, message_of
 from tests.kit.examples import register_profiles
+from tests.kit.installed import shared_wheel
 from tests.kit.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
 if TYPE_CHECKING:
@@ -181,6 +182,13 @@ def managed_cache() -> Iterator[ManagedCache]:
     """A cache as the cloud runs it, that many tests share: make users of your own."""
     with ManagedCache() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is published, of this checkout, which all processes of a run share: leave it as it is."""
+    own = tmp_path_factory.getbasetemp()
+    return shared_wheel(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.kit.daemons import clean_environment
 from tests.kit.embedded import end_server
 from tests.kit.examples import mostly_nightly
 from tests.kit.following import EXTRAS, FOLLOWED, Follower
-from tests.kit.installed import build_wheel, install
+from tests.kit.installed import install
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ("README.md", "docs/throughput.md")
@@ -45,12 +45,6 @@ class Newcomer:
             [self._python, "first.py"], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
         return done.returncode, done.stdout, done.stderr
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.stack.packaging.lean import leave_out_pages
 from tests.aws.packages import HERE
-from tests.kit.installed import build_wheel
 from tests.kit.servers import LocalCloud, Server
 from tests.kit.templates import ROOT, TOOLS
 from tests.kit.waiting import eventually
@@ -36,7 +35,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of the page, for this machine's Python and processor, as SAM builds them."""
     folder = tmp_path_factory.mktemp("own")
     runtime, _, architecture = HERE.partition("-")
@@ -44,10 +43,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / found["name"]
         path.parent.mkdir(exist_ok=True)
         path.write_text(found["text"].replace("python3.13", runtime).replace("[arm64]", f"[{architecture}]"))
-    build_wheel(folder / "wheel")
     settings = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PIP_FIND_LINKS": str(folder / "wheel"),
+        "PIP_FIND_LINKS": str(wheel.parent),
         "SAM_CLI_TELEMETRY": "0",
     }
     done = subprocess.run(

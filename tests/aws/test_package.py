@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.aws.packages import HERE, MACHINE
-from tests.kit.installed import build_wheel
 from tests.kit.templates import FUNCTIONS
 
 OTHER_MACHINE: Final = "x86_64" if MACHINE == "arm64" else "arm64"
@@ -94,12 +93,12 @@ def build_package(app: Path, target: str, **environment: str) -> Built:
 
 
 @pytest.fixture(scope="module")
-def built_with_library(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built_with_library(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The package of an app that is a package itself, and names the library among its requirements."""
     folder = tmp_path_factory.mktemp("with-library")
     app = new_app(folder)
     (app / "__init__.py").touch()
-    (app / "requirements.txt").write_text(f"lowkiq-lambda @ {build_wheel(folder).as_uri()}\n")
+    (app / "requirements.txt").write_text(f"lowkiq-lambda @ {wheel.as_uri()}\n")
     return build_package(app, HERE)
 
 

@@ -1,5 +1,6 @@
 """The package as users have it: its wheel, installed with the locked versions and without the rest of the checkout."""
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,14 @@ def build_wheel(folder: Path) -> Path:
     subprocess.run(build, cwd=_ROOT, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def shared_wheel(folder: Path) -> Path:
+    """The same, built once for all processes that name the folder: the first builds, and others wait for it."""
+    with (folder / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = next((folder / "wheel").glob("*.whl"), None)
+        return built or build_wheel(folder / "wheel")
 
 
 def install(wheel: Path, folder: Path, extras: str, *others: str, lock: str = "local") -> Path:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.kit.daemons import ROOT, clean_environment
-from tests.kit.installed import build_wheel, install
+from tests.kit.installed import install
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 
@@ -48,10 +48,9 @@ def last(dockerfile: Path, word: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of the image: the wheel, with the extra that the image installs."""
     (extra,) = re.findall(r"lowkiq-lambda\[(\w+)\]", DAEMON.read_text())
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
     python = install(wheel, tmp_path_factory.mktemp("image") / "environment", extra)
     # With bytecode of what its programs import, as an image has it: each start would compile all of it again.
     warm = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}

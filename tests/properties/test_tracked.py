@@ -8,19 +8,21 @@ from hypothesis import Phase
 
 from lowkiq_lambda.store.shard import scripts
 from lowkiq_lambda.store.shard.scripts import Linker, Part
-from tests.kit.examples import mostly_nightly
+from tests.kit.examples import examples, mostly_nightly
 from tests.kit.servers import Server
 from tests.properties.operated import run
 from tests.properties.tracked import TrackedLaneMachine, TrackedMachine
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_a23_items_are_where_their_payloads_are(server: Server) -> None:
     """A-23, A-40, P2: pushed, merged, claimed, retried, dead, put back, deleted, trimmed, left by the dead."""
-    run(TrackedMachine, server, 48)
+    run(TrackedMachine, server, examples(300))
     assert {"d", "x"} <= TrackedMachine.ended.keys()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_b2_items_of_tenants_are_where_their_payloads_are(server: Server) -> None:
     """B-2: also where ids take turns."""

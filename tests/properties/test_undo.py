@@ -6,6 +6,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -209,12 +210,14 @@ class UndoMachine(RuleBasedStateMachine):
         assert {1} >= {*Counter(self.done).values()}
 
 
+@pytest.mark.hypothesis
+@pytest.mark.timeout(900)
 def test_undo_beside_everything(make_app: MakeApp, clock: ManualClock, server: Server) -> None:
     """All of it happens often enough to mean something."""
     fields = {"make_app": staticmethod(make_app), "clock": clock, "server": server, "undone": Counter(), "number": 0}
     machine: Any = type("Machine", (UndoMachine,), fields)
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples(2_400), stateful_step_count=30, deadline=None)
+        machine, settings=settings(max_examples=examples(1_200), stateful_step_count=30, deadline=None)
     )
     assert machine.undone["restored"] > 20, machine.undone
     assert machine.undone["ran meanwhile"] > 0

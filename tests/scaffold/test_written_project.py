@@ -18,7 +18,7 @@ import pytest
 from lowkiq_lambda import Lowkiq
 from tests.kit.daemons import clean_environment
 from tests.kit.embedded import end_server
-from tests.kit.installed import build_wheel, install
+from tests.kit.installed import install
 from tests.kit.servers.cloud import cloud_program
 from tests.kit.templates import run as run_tool
 from tests.kit.waiting import eventually
@@ -33,12 +33,6 @@ ALARM: Final = "\nalarm        lowkiq-local-SilenceAlarm"
 PUSH: Final = ("push", "SyncOrder", "17", '{"status": "paid"}')
 
 pytestmark = [pytest.mark.xdist_group("first_hour"), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

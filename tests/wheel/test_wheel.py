@@ -42,12 +42,6 @@ def in_git(*paths: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that an installation of it adds to those that Python imports from."""
     folder = tmp_path_factory.mktemp("installed")
