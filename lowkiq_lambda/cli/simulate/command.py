@@ -93,17 +93,24 @@ class LoadOptions:
     trace: Annotated[
         Path | None, Parameter(help="A CSV file with the columns at,id or at,id,payloads or minute,jobs.")
     ] = None
-    ids: Annotated[int | None, Parameter(help="Ids that jobs are of.", converter=whole_number(1, 100_000_000))] = None
+    ids: Annotated[
+        int | None,
+        Parameter(
+            help="How many ids the jobs have; 10,000 where nothing tells.", converter=whole_number(1, 100_000_000)
+        ),
+    ] = None
     skew: Annotated[
         float | None,
-        Parameter(help="0: all ids alike often; 1: as words of a text (Zipf).", converter=number(0, 5)),
+        Parameter(help="How often ids recur: 0: all alike; 1: as words of a text (Zipf).", converter=number(0, 5)),
     ] = None
     tenants: Annotated[
         int | None,
-        Parameter(help="Tenants that the ids are of, where nothing tells.", converter=whole_number(2, 1_000_000)),
+        Parameter(
+            help="How many tenants the ids have, where the file names none.", converter=whole_number(2, 1_000_000)
+        ),
     ] = None
     tenant_skew: Annotated[
-        float | None, Parameter(help="0: all tenants have as many ids; 1: as words of a text.", converter=number(0, 5))
+        float | None, Parameter(help="How many ids tenants have: 0: all alike; 1: as --skew.", converter=number(0, 5))
     ] = None
     took: Annotated[
         str | None,
@@ -113,7 +120,7 @@ class LoadOptions:
         float | None, Parameter(help="How calls differ: 0 not at all, 0.5 by a half or so.", converter=number(0, 4))
     ] = None
     computing: Annotated[
-        float | None, Parameter(help="Share of a call that computes: 0.2 or 20%.", converter=_share)
+        float | None, Parameter(help="Share of a call in which a processor works: 0.2 or 20%.", converter=_share)
     ] = None
 
 
@@ -137,20 +144,22 @@ class TryOptions:
             name="--try",
             negative="",
             show_default=False,
-            help="NAME=A,B of shards, concurrency, batch, threads, memory, tenants (none, spread, home) and "
-            "compute (minute, shards, wake, linger, "
-            "start, fargate:VCPUxTASKS, daemon:PROCESSESxTHREADS); may be repeated, each with each, at most 24.",
+            help="What is tried: NAME=A,B of shards, concurrency, batch, threads, memory, "
+            "tenants (none, spread, home) and compute (minute, shards, wake, linger, start, "
+            "fargate:VCPUxTASKS, daemon:PROCESSESxTHREADS); may be repeated, each with each, at most 24.",
         ),
     ] = ()
     limit: Annotated[
         tuple[str, ...],
-        Parameter(negative="", show_default=False, help="max_running=20 or rate=100/s; may be repeated."),
+        Parameter(
+            negative="", show_default=False, help="A limit of the queue: max_running=20 or rate=100/s; may be repeated."
+        ),
     ] = ()
     failures: Annotated[
         float, Parameter(help="Share of ids that fail: 2%.", allow_leading_hyphen=True, converter=_share)
     ] = 0.0
     outage: Annotated[str | None, Parameter(help="FROM-UNTIL of a day, in which nothing begins: 10:00-10:20.")] = None
-    breakdown: Annotated[str | None, Parameter(help="The same, in which each call fails as a whole.")] = None
+    breakdown: Annotated[str | None, Parameter(help="FROM-UNTIL of a day, in which each call fails as a whole.")] = None
     seed: Annotated[int, Parameter(help="Equal seeds give equal numbers.", converter=whole_number(0, 10**9))] = 1
     seconds: Annotated[
         float,
