@@ -13,10 +13,9 @@ from lowkiq_lambda.simulate.failures import SimulatedFailures
 from lowkiq_lambda.simulate.state import SimulatedQueue, SimulatedShard
 from lowkiq_lambda.simulate.visits import Leave, is_over
 
-FIRST_LOOK: Final = 0.1
-LONGEST_LOOK: Final = 1.0
+LOOKS: Final = (0.1, 0.2, 0.4, 0.8, 1.0)
 SOONEST_LOOK: Final = 0.005
-"""Seconds between two looks for more: the first, the longest, and the least where pushes ring."""
+"""Seconds between two looks for more: one after the other, and the least where pushes ring."""
 TURN_CALLS: Final = 20
 """A turn lasts as long as so many calls."""
 
@@ -197,6 +196,9 @@ class SideBySide:
         ):
             standing.is_last = True
             return
+        if not line:
+            self._look_later(at, standing)
+            return
         batch, concurrency = choice.batch, choice.concurrency
         spare = int(concurrency * choice.settle_interval / mean) if mean else 0
         most = batch * max(concurrency, min(concurrency + spare, MOST_IN_FLIGHT // batch))
@@ -206,5 +208,9 @@ class SideBySide:
             standing.left.extend(self._failures.lined_up(claimed) if state.retries else claimed)
             standing.look_at, standing.looks = 0.0, 0
         if room <= 0 or not line:
-            standing.looks += 1
-            standing.look_at = at + min(LONGEST_LOOK, FIRST_LOOK * 2 ** min(standing.looks - 1, 4))
+            self._look_later(at, standing)
+
+    @staticmethod
+    def _look_later(at: float, standing: SideStanding) -> None:
+        standing.look_at = at + LOOKS[min(standing.looks, len(LOOKS) - 1)]
+        standing.looks += 1

@@ -150,6 +150,7 @@ class SimulatedQueue:
         self.events: list[tuple[float, int, Act, Any]] = []
         self._next_number = count(1).__next__
         self.waits = array("d")
+        self._note_wait = self.waits.append
         self.calls = self.runs = self.visits = self.invocations = self.running = self.dead = 0
         self.billed = self.busy = 0.0
         self.last = 0.0
@@ -173,10 +174,15 @@ class SimulatedQueue:
 
     def begin(self, part: list[int], at: float) -> int:
         """The ids are given to a call now; how many payloads they have."""
-        first, flying, more, wait = self.first, self.flying, self.more, self.waits.append
-        longest = at - first[part[0]]
+        first, flying, more, wait = self.first, self.flying, self.more, self._note_wait
+        head = part[0]
+        longest = at - first[head]
         payloads = len(part)
-        if self._is_plain:
+        if payloads == 1 and self._is_plain and head not in more:
+            wait(longest)
+            first[head] = NOTHING
+            flying[head] = 1
+        elif self._is_plain:
             for number in part:
                 wait(at - first[number])
                 first[number] = NOTHING
@@ -224,7 +230,8 @@ class SimulatedQueue:
             stretch = max(1.0 / min(1.0, cores), holder.open * times.computing / cores)
             seconds *= 1.0 + times.computing * (stretch - 1.0)
         seconds += choice.engine
-        shard.mean += (seconds - shard.mean) * (SMOOTHING if shard.mean else 1.0)
+        mean = shard.mean
+        shard.mean = mean + (seconds - mean) * SMOOTHING if mean else seconds
         shard.busy += seconds
         shard.payloads += payloads
         self.busy += seconds

@@ -47,26 +47,25 @@ class OneByOne:
         claimed = [pop() for _ in range(min(batch * batches, len(line)))]
         failed: list[tuple[int, int]] = []
         at += self._until_first_call
-        begin, took, ends_at = state.begin, state.took, holder.ends_at
-        failures, place = self._failures, 0
-        if failures.can_happen:
+        ends_at, failures, place = holder.ends_at, self._failures, 0
+        can_fail, has_rate = failures.can_happen, choice.rate > 0
+        if can_fail:
             claimed = failures.lined_up(claimed)
         while place < len(claimed):
-            size = failures.batch_at(claimed, place) if failures.can_happen else batch
+            size = failures.batch_at(claimed, place) if can_fail else batch
             part = claimed[place : place + size] if size > 1 else [claimed[place]]
             if at + shard.mean > ends_at and at > holder.began_at + choice.cold_start + 1.0:
                 line.extendleft(reversed(claimed[place:]))
                 del claimed[place:]
                 break
             place += len(part)
-            if choice.rate:
+            if has_rate:
                 at = state.permitted_at(at, len(part))
-            if failures.can_happen:
+            if can_fail:
                 at, more = failures.perform(at, shard, holder, part)
                 failed += more
                 continue
-            payloads = begin(part, at)
-            at += took(shard, holder, len(part), payloads)
+            at += state.took(shard, holder, len(part), state.begin(part, at))
         state.plan(at + self._half_trip, self._settle, (shard, claimed, failed))
 
     def _settle(self, at: float, what: tuple[SimulatedShard, list[int], list[tuple[int, int]]]) -> None:
