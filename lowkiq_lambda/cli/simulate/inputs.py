@@ -192,7 +192,7 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
 
 
 def _with_tenants(load: LoadWords, base: Choice, queue: NamedQueue, guesses: list[str]) -> tuple[LoadWords, Choice]:
-    """As many tenants as the queue remembers, if its worker has any and the command line says nothing of them."""
+    """As many tenants as the queue remembers, if its worker has any and the command line tells no number of them."""
     if base.tenants == "none" or load.tenants is not None:
         return load, base
     count = len(queue.operate.tenants(MOST_TENANTS).tenants)
