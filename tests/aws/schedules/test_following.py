@@ -1,14 +1,26 @@
 """Schedules of shards follow a move that housekeeping makes, on the local cloud."""
 
-from typing import Any
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
 
 import pytest
 
+from lowkiq_lambda import Auto, Worker
 from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group
 from lowkiq_lambda.aws.drain_schedules.following import FollowedSchedules
 from lowkiq_lambda.aws.drain_schedules.plan import make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import wanted_schedule
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.operate.auto.queue_auto import QueueAuto
+from lowkiq_lambda.views.auto import AutoDecision
 from tests.aws.schedules.values import LIKE, names
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+
+MODULE: Final = "app_that_grows"
 
 
 def made(scheduler: Any, group: str) -> list[str]:
@@ -60,3 +72,58 @@ def test_without_a_first_one_nothing_is_made(group: str, prefix: str) -> None:
 
     with pytest.raises(DeployError, match="run lowkiq stack schedules"):
         FollowedSchedules(prefix).before("Orders", 4)
+
+
+def operate(worker: type[Worker]) -> Any:
+    """What operators see of the queue."""
+    app: Any = worker.app
+    return app.operate(worker)
+
+
+@pytest.fixture
+def growing(make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], type[Worker]]:
+    """A queue of one shard for which four are proposed; its command finds the app, and schedules with the prefix."""
+
+    def declared(prefix: str) -> type[Worker]:
+        app = make_app(namespace=queue_name)
+        worker = declare(app, queue_name, Notes(), shards_count=Auto(least=1, unreplicated=True))
+        worker.push("1")
+        proposal = AutoDecision(queue=queue_name, at=0.0, answer="proposal", says="1 → 4 shards", shards=1, to=4)
+        monkeypatch.setattr(QueueAuto, "decide", lambda _: proposal)
+        module = ModuleType(MODULE)
+        vars(module)["app"] = app
+        monkeypatch.setitem(sys.modules, MODULE, module)
+        monkeypatch.setenv("LOWKIQ_APP", f"{MODULE}:app")
+        monkeypatch.setenv("LOWKIQ_AUTO_SCHEDULES", prefix)
+        return worker
+
+    return declared
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_command_makes_schedules_for_what_it_moves(
+    growing: Callable[[str], type[Worker]], scheduler: Any, group: str, prefix: str
+) -> None:
+    """`lowkiq auto QUEUE --do` makes those of the new shards, like the first."""
+    worker = growing(prefix)
+    make(group, prefix, 1)
+
+    assert 0 == main(["auto", worker.queue_name, "--do", "--yes"])
+
+    assert names(prefix, range(4)) == made(scheduler, group)
+    assert 4 == operate(worker).resharding().layout.after
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_command_moves_nothing_whose_schedules_cannot_be_made(
+    growing: Callable[[str], type[Worker]], group: str, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names what is missing; nothing was begun, and nothing counts as a move."""
+    worker = growing(prefix)
+    make(group, prefix, 0)
+
+    assert 1 == main(["auto", worker.queue_name, "--do", "--yes"])
+
+    assert "run lowkiq stack schedules" in capsys.readouterr().err
+    of_queue = operate(worker)
+    assert (1, ()) == (of_queue.resharding().layout.after, of_queue.auto.state().moves)
