@@ -150,7 +150,8 @@ def _change(  # noqa: PLR0913 - a change in words, and its options
     *,
     forget_keys: bool = False,
 ) -> int:
-    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, prepare
+    from lowkiq_lambda.operate.acts.bulk_actions import prepare
+    from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
     from lowkiq_lambda.operate.acts.chosen_ids import deletion
     from lowkiq_lambda.operate.acts.requeueing import timed
     from lowkiq_lambda.store.shard.nodes import FAR

@@ -21,7 +21,7 @@ from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
 from lowkiq_lambda.operate.presentation.formatting import selected, visible
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+    from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]

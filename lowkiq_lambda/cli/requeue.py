@@ -31,7 +31,7 @@ from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrde
 from lowkiq_lambda.operate.presentation.formatting import visible
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+    from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
     from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
 
 _ORDERS: Final = f"""

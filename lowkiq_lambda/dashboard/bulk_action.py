@@ -18,7 +18,8 @@ from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.sessions import sign, verified
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, new_action_id, steps
+from lowkiq_lambda.operate.acts.bulk_actions import steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction, Count, new_action_id
 from lowkiq_lambda.operate.acts.requeue_terms import Rate, RequeueOrder
 from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias, overload
 from lowkiq_lambda.jobs.job import MorgueJob
 from lowkiq_lambda.operate.acts import requeueing
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 from lowkiq_lambda.operate.acts.requeueing import RequeuePreview

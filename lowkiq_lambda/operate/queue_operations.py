@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.nodes import FAR
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.operate.acts.bulk_actions import Changed
+    from lowkiq_lambda.operate.acts.bulk_progress import Changed
     from lowkiq_lambda.operate.acts.editing import Edited
     from lowkiq_lambda.operate.acts.replaying import Replayed
     from lowkiq_lambda.operate.acts.undoing import Undone

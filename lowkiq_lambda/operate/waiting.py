@@ -5,7 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import Changed, count, prepare
+from lowkiq_lambda.operate.acts.bulk_actions import count, prepare
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted, deletion
 from lowkiq_lambda.operate.acts.requeueing import begin_waiting, timed
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by

@@ -8,7 +8,8 @@ import pytest
 
 from lowkiq_lambda import BackendUnavailable
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.acts.bulk_actions import steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.handlers import Notes

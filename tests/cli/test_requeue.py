@@ -12,7 +12,8 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.acts.bulk_actions import steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda import Batch, Worker
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from lowkiq_lambda.operate.acts.editing import EditRefused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, WholeListError, count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from tests.kit.desk import Desk
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 from tests.kit.stored import State

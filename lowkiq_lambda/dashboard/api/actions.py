@@ -13,7 +13,7 @@ from lowkiq_lambda.dashboard.api.requests import JobIds, QueueAct, ReasonedAct, 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_progress import Changed
 from lowkiq_lambda.operate.acts.forgetting import ALL_KEYS, FORGET_KEYS, forget
 from lowkiq_lambda.operate.acts.undoing import UndoableAction, undoable_in_all
 from lowkiq_lambda.operate.presentation.formatting import selected

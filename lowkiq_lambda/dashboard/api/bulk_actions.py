@@ -19,7 +19,8 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, WholeListError, count, prepare
+from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.acts.requeue_terms import Rate
 from lowkiq_lambda.operate.acts.requeueing import timed
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter

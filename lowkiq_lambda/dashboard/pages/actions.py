@@ -24,7 +24,7 @@ from lowkiq_lambda.dashboard.pages.requeue_options import PACED, pace_of, with_p
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.activity import LONGEST_REASON

@@ -31,7 +31,8 @@ from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
+from lowkiq_lambda.operate.acts.bulk_actions import count, first_ids, prepare
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.presentation.requeue_words import due_total
 from lowkiq_lambda.views.activity import LONGEST_REASON, lacks_reason
 

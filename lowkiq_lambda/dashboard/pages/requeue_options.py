@@ -11,7 +11,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOrder
 from lowkiq_lambda.operate.acts.requeueing import previews, timed
 from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words

@@ -8,7 +8,8 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction, Changed
 from lowkiq_lambda.operate.acts.forgetting import forget_keys_of
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import Bound

@@ -11,7 +11,7 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import PLACE, id_text, score_of
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
-from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
+from lowkiq_lambda.operate.acts.bulk_progress import new_action_id
 from lowkiq_lambda.operate.acts.undoing import ANY_ARRIVAL
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.settings.config import Config

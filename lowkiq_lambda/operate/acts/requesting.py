@@ -9,7 +9,7 @@ from lowkiq_lambda.base.errors import RequestsFull
 from lowkiq_lambda.declare.worker import Worker, is_coroutine, is_generator
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, ActionName, ShardSnapshot
-from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
+from lowkiq_lambda.operate.acts.bulk_progress import new_action_id
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import REQUESTS
 from lowkiq_lambda.store.shard.notifications import ask_holder

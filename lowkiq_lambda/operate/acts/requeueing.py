@@ -11,7 +11,8 @@ import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, listed_ids, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import listed_ids, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_progress import BulkAction, Changed
 from lowkiq_lambda.operate.acts.requeue_terms import ORDERS, RequeueOptions, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter, Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once

@@ -12,7 +12,7 @@ from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.core import Core
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDO_SECONDS, ActionName, ShardSnapshot
-from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
+from lowkiq_lambda.operate.acts.bulk_progress import new_action_id
 from lowkiq_lambda.store.shard.keys import UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
