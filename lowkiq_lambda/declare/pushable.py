@@ -1,4 +1,4 @@
-"""What jobs are pushed to: the class of a worker, or a function that was declared as one."""
+"""The face of all that takes jobs: the class of a worker, or a function that was declared as one."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
