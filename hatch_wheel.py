@@ -24,8 +24,9 @@ _TEXT_OR_COMMENT: Final = re.compile(
 
 INTERNAL: Final[Mapping[str, Sequence[str]]] = {
     "aws": ["sqs_inbox"],
-    "base": ["error"],
+    "base": ["errors."],
     "cli": [],
+    "contrib/checking": [],
     "contrib/django": ["commit", "installed", "tasks"],
     "contrib/otel": ["instrumenting"],
     "dashboard": [
@@ -44,11 +45,15 @@ INTERNAL: Final[Mapping[str, Sequence[str]]] = {
     "declare": ["error_rules", "options", "pushable", "worker"],
     "duties": ["runner"],
     "engine": ["batch", "iteration."],
+    "iterate/keys": [],
+    "jobs/cursor_values": [],
+    "jobs/headers": [],
     "local": ["daemon", "splitters"],
     "operate/acts": ["bulk_progress", "editing", "replaying", "requeueing", "undoing"],
     "operate/alerts": [],
     "operate/auto": ["queue_auto"],
     "operate/doctor": [],
+    "operate/gauges": [],
     "operate/inspect": ["limits", "processes"],
     "operate/lateness": [],
     "operate/presentation": [
@@ -64,20 +69,23 @@ INTERNAL: Final[Mapping[str, Sequence[str]]] = {
         "tasks",
         "tenants",
     ],
+    "operate/queue_parts": [],
     "operate/verify": ["verifier"],
     "providers": ["aws/iam"],
     "push": ["remote"],
     "reshard": ["resharding"],
     "schedules": ["entry", "records", "run_time", "schedules", "waves"],
     "settings": ["aws", "config", "protocols"],
-    "simulate": ["choice", "outcome", "running", "times", "trace"],
+    "simulate": ["choice", "running", "times", "trace"],
     "stack": [],
     "store": ["shard/duty_claims", "shard/entries", "shard/limiting"],
     "tasks": ["making", "task", "views"],
+    "testing/crashes": [],
     "testing/fuzz": ["oracle", "recording", "report"],
+    "testing/pytest_plugin": [],
 }
-"""Rooms whose modules have no docstrings in the wheel, but for paths that begin with one of these: what the docs name,
-what its methods return, and what the OpenAPI document is made of."""
+"""Rooms, and single modules, without docstrings in the wheel, but for paths that begin with one of these: what the docs
+name, what its methods return, and what the OpenAPI document is made of."""
 
 
 class Wheel(BuildHookInterface[Any]):
@@ -149,7 +157,9 @@ def _changed(root: Path, modules: Iterable[Path]) -> Iterator[tuple[str, bytes]]
 def keeps_docstrings(place: str) -> bool:
     """Whether the module at that place of the package does."""
     shown = [
-        tuple(f"{room}/{name}" for name in names) for room, names in INTERNAL.items() if place.startswith(f"{room}/")
+        tuple(f"{room}/{name}" for name in names)
+        for room, names in INTERNAL.items()
+        if place.startswith((f"{room}/", f"{room}.py"))
     ]
     return not shown or place.startswith(shown[0])
 

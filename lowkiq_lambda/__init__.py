@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
-    from lowkiq_lambda.base.error_text import message_only
     from lowkiq_lambda.base.errors import (
         BackendDenied,
         BackendError,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.unique import Unique
     from lowkiq_lambda.limiters.grant import Grant, Refusal
     from lowkiq_lambda.settings.config import Config
-    from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
+    from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits, message_only
 
     __version__: str
 
@@ -64,7 +63,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "jobs.job"),
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
     **dict.fromkeys(("Job", "JobDict"), "declare.options"),
-    **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
+    **dict.fromkeys(("Buffer", "MorgueLimits", "message_only"), "settings.protocols"),
     **dict.fromkeys(("Bucket", "Concurrent", "Leaky"), "jobs.limiting"),
     **dict.fromkeys(("Grant", "Refusal"), "limiters.grant"),
     **dict.fromkeys(("ErrorRule", "discard_on", "kill_on", "retry_on"), "declare.error_rules"),
@@ -78,7 +77,6 @@ _PLACES: Final = {
     "Lowkiq": "app",
     "Rate": "jobs.rate",
     "Unique": "jobs.unique",
-    "message_only": "base.error_text",
 }
 """The module of each name; those that are not here are errors."""
 

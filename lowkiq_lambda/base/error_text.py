@@ -158,11 +158,6 @@ def say_error(error: BaseException) -> str:
     return "\n".join(lines)
 
 
-def message_only(error: BaseException) -> str:
-    """As `Config.format_error`: the text of an error is `Type: message`, in one line or more, without a traceback."""
-    return headline(error)
-
-
 def headline(error: BaseException) -> str:
     """`Type: message`, with the leaves of a group; for any exception, also one without a message or whose `str` raises.
 

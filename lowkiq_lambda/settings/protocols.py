@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, Type
 import msgspec
 from msgspec import Meta
 
+from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.jobs.job import Outcome
 
 if TYPE_CHECKING:
@@ -241,6 +242,11 @@ function `awaited` of the same arguments, which is around coroutine handlers in 
 """
 ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 """Around a push, where `batch` is the list of jobs."""
+
+
+def message_only(error: BaseException) -> str:
+    """As `Config.format_error`: the text of an error is `Type: message`, in one line or more, without a traceback."""
+    return headline(error)
 
 
 def is_awaited(middleware: Callable[..., object]) -> bool:

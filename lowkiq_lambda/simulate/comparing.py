@@ -7,6 +7,7 @@ from the time that there is by a speed that is assumed, so that equal seeds give
 import os
 import signal
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -27,6 +28,10 @@ THIN_FROM: Final = 300_000
 HOUR: Final = 3_600.0
 PART: Final = 600.0
 """Seconds of each part but the busiest, at most."""
+WARM_UP: Final = 180.0
+"""Seconds before each part that are simulated and not told: invocations are at work then, and have a backlog."""
+SHORTEST: Final = 180.0
+"""Seconds of a part at least: of less, what a tick leaves to the next would be chance. There are fewer parts then."""
 JOBS_A_SECOND: Final = 60_000
 """That are simulated on a small machine with two processors: half of the time is for parts, half for whole traces."""
 OTHERS: Final = 4
@@ -186,7 +191,8 @@ def parts_of(trace: Trace, most: int) -> list[Part]:
     """
     whole = _parts(trace, 1.0)
     jobs = sum(piece.jobs for piece, _ in whole)
-    return whole if jobs <= most else _parts(trace, most / jobs)
+    warm_up = sum(bisect_left(piece.at, piece.warm_up) for piece, _ in whole)
+    return whole if jobs <= most else _parts(trace, max(0.0, most - warm_up) / (jobs - warm_up))
 
 
 def _parts(trace: Trace, scale: float) -> list[Part]:
@@ -194,11 +200,14 @@ def _parts(trace: Trace, scale: float) -> list[Part]:
     steps = max(1, round(scale * HOUR / PART))
     busiest = max(range(len(counts)), key=lambda place: sum(counts[place : place + steps]))
     since, until = busiest * PART, busiest * PART + _minutes(2 * scale * HOUR)
-    pieces = [(trace.between(since, until), float(sum(counts[busiest : busiest + 2 * steps])))]
+    pieces = [(trace.between(since, until, WARM_UP), float(sum(counts[busiest : busiest + 2 * steps])))]
     others = [place for place in range(len(counts)) if not busiest <= place < busiest + 2 * steps and counts[place]]
-    if parts := others[:: max(1, -(-len(others) // OTHERS))]:
+    length = max(SHORTEST, _minutes(scale * PART))
+    step = max(1, -(-len(others) // (OTHERS if length > SHORTEST else OTHERS // 2)))
+    # Not the first one, before which nothing could warm up.
+    if parts := others[step // 2 :: step]:
         each = sum(counts[place] for place in others) / len(parts)
-        pieces += [(trace.between(place * PART, place * PART + _minutes(scale * PART)), each) for place in parts]
+        pieces += [(trace.between(place * PART, place * PART + length, WARM_UP), each) for place in parts]
     return [(piece, weight) for piece, weight in pieces if piece.jobs]
 
 
@@ -206,10 +215,10 @@ def _minutes(seconds: float) -> float:
     return 60.0 * max(1, round(seconds / 60))
 
 
-def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:
+def joined(outcomes: Sequence[tuple[Outcome, float]]) -> Outcome:
     """One outcome for the whole trace: percentiles weighted by jobs, and sums by what each part stands for."""
-    total = sum(weight for *_, weight in outcomes)
-    shares = [(one, weight / total, weight / piece.jobs) for one, piece, weight in outcomes]
+    total = sum(weight for _, weight in outcomes)
+    shares = [(one, weight / total, weight / max(1, one.jobs)) for one, weight in outcomes]
     first = outcomes[0][0]
     return msgspec.structs.replace(
         first,
@@ -230,7 +239,7 @@ def joined(outcomes: Sequence[tuple[Outcome, Trace, float]]) -> Outcome:
         invocations=round(sum(one.invocations * times for one, _, times in shares)),
         billed=sum(one.billed * times for one, _, times in shares),
         dead=round(sum(one.dead * times for one, _, times in shares)),
-        end=max(one.end for one, *_ in outcomes),
+        end=max(one.end for one, _ in outcomes),
     )
 
 
@@ -247,7 +256,7 @@ def _run_one(job: Job) -> tuple[int, Outcome]:
     trace, pieces = _OF_PROCESS[0]
     if trace is not None and (is_whole or not pieces):
         return number, simulate(trace, times, choice, seed=seed)
-    return number, joined([(simulate(piece, times, choice, seed=seed), piece, weight) for piece, weight in pieces])
+    return number, joined([(simulate(piece, times, choice, seed=seed), weight) for piece, weight in pieces])
 
 
 @contextmanager

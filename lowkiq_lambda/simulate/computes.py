@@ -70,6 +70,10 @@ class AlwaysOn:
             shard.waits_since = NOTHING
         self.visits.begin(at, shard)
 
+    def billed(self) -> set[SimulatedHolder]:
+        """The invocations that go on."""
+        return set()
+
     def leave(self, at: float, shard: SimulatedShard) -> None:
         """A visit has ended."""
         holder = self._free(at, shard)
@@ -111,6 +115,10 @@ class Functions(AlwaysOn):
         else:
             # In a part of a trace, too, one that listens has listened before.
             state.plan(0.0 if self._kind == "linger" else state.choice.period / 2, self._tick, None)
+
+    def billed(self) -> set[SimulatedHolder]:
+        """The invocations that go on."""
+        return {shard.holder for shard in self._state.shards if shard.holder is not None}.union(self._listening)
 
     def _goes_on(self, at: float) -> bool:
         state = self._state

@@ -22,6 +22,9 @@ def simulate(trace: Trace, times: Times, choice: Choice, *, seed: int = 1) -> Ou
         state = SimulatedQueue(trace, times, choice, seed)
         compute = Functions(state) if choice.is_function else AlwaysOn(state)
         compute.open()
+        if trace.warm_up:
+            state.plan(trace.warm_up, lambda at, _: state.open(at, compute.billed()), None)
+            state.plan(trace.seconds, lambda at, _: state.close(at, compute.billed()), None)
         _push(state, compute, trace)
         _finish(state)
         return _outcome(state)
@@ -82,12 +85,12 @@ def _finish(state: SimulatedQueue) -> None:
         if at >= next_step:
             next_step = _note_depth(state, at, next_step)
         act(at, what)
-        state.last = max(state.last, at) if state.pushed > len(state.waits) or state.running else state.last
+        state.last = max(state.last, at) if state.waiting > 0 or state.running else state.last
 
 
 def _note_depth(state: SimulatedQueue, at: float, next_step: float) -> float:
     """How many payloads wait, for each step that is over by now; when the next one is."""
-    waiting = state.pushed - len(state.waits)
+    waiting = state.waiting
     while at >= next_step:
         state.depths.append(max(0, waiting))
         next_step += state.step
@@ -101,27 +104,24 @@ def _outcome(state: SimulatedQueue) -> Outcome:
         if shard.waits_since >= 0:
             shard.holderless += max(0.0, state.last - shard.waits_since)
     end = max(state.last, max((shard.began_at for shard in state.shards), default=0.0))
+    warm_up = state.trace.warm_up
+    if warm_up:
+        end = state.trace.seconds - warm_up
+    sums = state.closed or state.sums()
     return Outcome(
-        jobs=len(waits),
-        calls=state.calls,
-        runs=state.runs,
+        **sums,
         p50=_percentile(sample, 0.50),
         p95=_percentile(sample, 0.95),
         p99=_percentile(sample, 0.99),
         mean=sum(sample) / max(1, len(sample)),
         most=max(waits, default=0.0),
-        busy=min(1.0, state.busy / (max(end, 1e-9) * state.choice.slots)),
-        seconds=state.busy,
-        visits=state.visits,
-        invocations=state.invocations,
-        billed=state.billed,
+        busy=min(1.0, sums["seconds"] / (max(end, 1e-9) * state.choice.slots)),
         end=end,
         step=state.step,
-        lag=tuple(state.lags),
-        depth=tuple(state.depths),
+        lag=tuple(state.lags[int(warm_up / state.step) :]),
+        depth=tuple(state.depths[int(warm_up / state.step) :]),
         shards=tuple(ShardOutcome(one.busy, one.held, one.holderless, one.payloads) for one in state.shards),
         others_p95=_percentile(others, 0.95) if others else None,
-        dead=state.dead,
     )
 
 

@@ -155,6 +155,10 @@ class SimulatedQueue:
         self.billed = self.busy = 0.0
         self.last = 0.0
         """When something happened last."""
+        self.not_told = 0
+        """Payloads that had begun when the warm-up was over."""
+        self.closed: dict[str, Any] = {}
+        """Of a part of a trace: the sums at its end."""
         self.step = max(60.0, math.ceil(trace.seconds / 10_000 / 60) * 60.0)
         self.lags = [0.0]
         self.depths: list[int] = []
@@ -167,6 +171,38 @@ class SimulatedQueue:
         )
         self._spread = times.spread
         self._mu = -times.spread * times.spread / 2
+
+    @property
+    def waiting(self) -> int:
+        """How many payloads wait for their first call."""
+        return self.pushed - self.not_told - len(self.waits)
+
+    def sums(self) -> dict[str, Any]:
+        """What is told of an outcome as sums, by its names."""
+        return {
+            "jobs": len(self.waits),
+            "calls": self.calls,
+            "runs": self.runs,
+            "seconds": self.busy,
+            "visits": self.visits,
+            "invocations": self.invocations,
+            "billed": self.billed,
+            "dead": self.dead,
+        }
+
+    def open(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
+        """The warm-up is over: what was until now is not told, and not billed."""
+        self.not_told = len(self.waits)
+        del self.waits[:], self.others[:]
+        self.calls = self.runs = self.visits = self.invocations = self.dead = 0
+        self.billed = self.busy = 0.0
+        for holder in invocations:
+            holder.began_at = at
+
+    def close(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
+        """A part is over: only the waits of what is left are told."""
+        self.closed = self.sums()
+        self.closed["billed"] += sum(at - holder.began_at for holder in invocations)
 
     def plan(self, at: float, act: Act, what: object) -> None:
         """`act(at, what)` is called when its time has come."""

@@ -35,7 +35,8 @@ class Trace(msgspec.Struct, frozen=True):
 
     `hashes`: the crc32 of each id, by which it is in a shard. `seconds`: of the time that the trace tells of.
     `starts_at`: the begin, as Unix seconds; 0 where it is of no day. `tenants`: the crc32 of the tenant of each id, the
-    text before its first colon; None where ids have no names, or all the same one.
+    text before its first colon; None where ids have no names, or all the same one. `warm_up`: seconds at the begin of
+    which nothing is told, as a part of a longer trace begins with no backlog, and with nobody at work.
     """
 
     at: "array[float]"
@@ -44,6 +45,7 @@ class Trace(msgspec.Struct, frozen=True):
     seconds: float
     starts_at: float = 0.0
     tenants: "array[int] | None" = None
+    warm_up: float = 0.0
 
     @property
     def jobs(self) -> int:
@@ -135,11 +137,17 @@ class Trace(msgspec.Struct, frozen=True):
                 raise BadTrace("the ids of this file name their tenants themselves, such as acme:7")
             return cls.of_rows(pushes_of(rows))
 
-    def between(self, since: float, until: float) -> Self:
-        """Only the pushes from `since` on and before `until`, seconds of the trace; their times begin at 0 again."""
-        first, end = bisect_left(self.at, since), bisect_left(self.at, until)
-        at = array("d", [time - since for time in self.at[first:end]])
-        return type(self)(at, self.ids[first:end], self.hashes, until - since, self.starts_at + since, self.tenants)
+    def between(self, since: float, until: float, warm_up: float = 0.0) -> Self:
+        """Only the pushes from `since` on and before `until`, seconds of the trace; their times begin at 0 again.
+
+        Those of so many seconds before come first, as far as there are, to warm up.
+        """
+        warm_up = min(warm_up, since)
+        begin = since - warm_up
+        first, end = bisect_left(self.at, begin), bisect_left(self.at, until)
+        at = array("d", [time - begin for time in self.at[first:end]])
+        starts_at, ids = self.starts_at + begin, self.ids[first:end]
+        return type(self)(at, ids, self.hashes, until - begin, starts_at, self.tenants, warm_up)
 
     def per_step(self, step: float = _MINUTE) -> list[int]:
         """How many payloads are pushed in each step."""
