@@ -217,7 +217,7 @@ def test_undo_beside_everything(make_app: MakeApp, clock: ManualClock, server: S
     fields = {"make_app": staticmethod(make_app), "clock": clock, "server": server, "undone": Counter(), "number": 0}
     machine: Any = type("Machine", (UndoMachine,), fields)
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples(1_200), stateful_step_count=30, deadline=None)
+        machine, settings=settings(max_examples=examples(2_400), stateful_step_count=30, deadline=None)
     )
     assert machine.undone["restored"] > 20, machine.undone
     assert machine.undone["ran meanwhile"] > 0
