@@ -1,5 +1,6 @@
 """Queues played on a real server: one that needs shards gets a proposal, or the shards, and no other does."""
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -90,8 +91,11 @@ def sized(make_app: MakeApp, clock: ManualClock, queue_name: str) -> Sized:
     return Sized(make_app, clock, queue_name)
 
 
-def test_full_shards_become_more(sized: Sized) -> None:
-    """After seven known minutes the queue is moved, and the activity has one line that says why."""
+@pytest.mark.parametrize("has_forecasts", [True, False])
+def test_full_shards_become_more(sized: Sized, monkeypatch: pytest.MonkeyPatch, *, has_forecasts: bool) -> None:
+    """After seven known minutes the queue is moved, and one line says why; also in a function, without a simulation."""
+    if not has_forecasts:
+        monkeypatch.setitem(sys.modules, "lowkiq_lambda.operate.auto.forecast", None)
     sized.arrive_late()
 
     decision = sized.sized(8)

@@ -47,13 +47,9 @@ def forecast_of(  # noqa: PLR0913, PLR0917 - what is played
         nonlocal spread
         if not daemons or not measured:
             return None
-        try:
-            from lowkiq_lambda.engine.skew import HOUR, read_shares  # noqa: PLC0415 - where a move is proposed
-            from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - where a move is proposed
-            from lowkiq_lambda.simulate.times import spread_of  # noqa: PLC0415 - the same
-        except ModuleNotFoundError:
-            # The package of a function has no simulation.
-            return None
+        from lowkiq_lambda.engine.skew import HOUR, read_shares  # noqa: PLC0415 - where a move is proposed
+        from lowkiq_lambda.simulate import Choice, Times, Trace, simulate  # noqa: PLC0415 - the same
+        from lowkiq_lambda.simulate.times import spread_of  # noqa: PLC0415 - the same
 
         if not rates:
             past = _last_hour(backend, worker.queue_name, retry_for)

@@ -11,7 +11,6 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.facts import AutoFacts, load_of, rises_of
-from lowkiq_lambda.operate.auto.forecast import forecast_of
 from lowkiq_lambda.operate.auto.kept import KeptAuto
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
@@ -231,6 +230,10 @@ class AutoLook:
 
     def _forecast(self, forecasts: dict[int, float]) -> Callable[[int], float | None]:
         """The waits with so many shards, simulated where they are not in `forecasts`, and noted there."""
+        try:
+            from lowkiq_lambda.operate.auto.forecast import forecast_of  # noqa: PLC0415 - not in a function's package
+        except ModuleNotFoundError:
+            return forecasts.get
         config, worker = self._core.config, self._queue.worker
         at_once = self._late.concurrency
         p95 = forecast_of(self._core.backend, worker, at_once, self._minutes, self._processes, config.redis_retry_for)

@@ -29,12 +29,13 @@ PERFORMING: Final = "DrainFunction"
 """The package of the function that performs jobs."""
 
 _OWN: Final = Path(__file__).parents[2]
-# The daemon, what is for a command line, a web server or a project's folder, the simulation, and the helpers of users'
-# tests.
+# The daemon, what is for a command line, a web server or a project's folder, the simulation and forecasts, and the
+# helpers of users' tests.
 _NOT_IN_LAMBDA: Final = {
     LIBRARY: {"__main__.py", "cli", "local", "simulate", "stack", "testing"},
     "contrib": {"asgi.py"},
     "acts": {"erasure.py"},
+    "auto": {"forecast.py"},
     "drain_schedules": {"coverage.py"},
     "providers": {"embedded"},
 }
