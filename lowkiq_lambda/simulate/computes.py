@@ -70,8 +70,8 @@ class AlwaysOn:
             shard.waits_since = NOTHING
         self.visits.begin(at, shard)
 
-    def billed(self) -> set[SimulatedHolder]:
-        """The invocations that go on."""
+    def open_invocations(self) -> set[SimulatedHolder]:
+        """Those that go on."""
         return set()
 
     def leave(self, at: float, shard: SimulatedShard) -> None:
@@ -116,8 +116,8 @@ class Functions(AlwaysOn):
             # In a part of a trace, too, one that listens has listened before.
             state.plan(0.0 if self._kind == "linger" else state.choice.period / 2, self._tick, None)
 
-    def billed(self) -> set[SimulatedHolder]:
-        """The invocations that go on."""
+    def open_invocations(self) -> set[SimulatedHolder]:
+        """Those that go on."""
         return {shard.holder for shard in self._state.shards if shard.holder is not None}.union(self._listening)
 
     def _goes_on(self, at: float) -> bool:

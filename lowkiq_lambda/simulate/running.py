@@ -23,8 +23,8 @@ def simulate(trace: Trace, times: Times, choice: Choice, *, seed: int = 1) -> Ou
         compute = Functions(state) if choice.is_function else AlwaysOn(state)
         compute.open()
         if trace.warm_up:
-            state.plan(trace.warm_up, lambda at, _: state.open(at, compute.billed()), None)
-            state.plan(trace.seconds, lambda at, _: state.close(at, compute.billed()), None)
+            state.plan(trace.warm_up, lambda at, _: state.end_warm_up(at, compute.open_invocations()), None)
+            state.plan(trace.seconds, lambda at, _: state.end_part(at, compute.open_invocations()), None)
         _push(state, compute, trace)
         _finish(state)
         return _outcome(state)

@@ -190,7 +190,7 @@ class SimulatedQueue:
             "dead": self.dead,
         }
 
-    def open(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
+    def end_warm_up(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
         """The warm-up is over: what was until now is not told, and not billed."""
         self.not_told = len(self.waits)
         del self.waits[:], self.others[:]
@@ -199,7 +199,7 @@ class SimulatedQueue:
         for holder in invocations:
             holder.began_at = at
 
-    def close(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
+    def end_part(self, at: float, invocations: Iterable[SimulatedHolder]) -> None:
         """A part is over: only the waits of what is left are told."""
         self.closed = self.sums()
         self.closed["billed"] += sum(at - holder.began_at for holder in invocations)
