@@ -65,6 +65,10 @@ def awaited_in_parent_alone(awaited: Awaitable[Result]) -> Generator[Any, Any, R
             end_child_of(pid, CANNOT_WAIT)
             try:
                 value, step = (yield yielded), steps.send
+            except GeneratorExit:
+                # Not thrown: a garbage collector may have closed it before this, and would be told of an error.
+                steps.close()
+                raise
             except BaseException as error:  # noqa: BLE001 - raised at the place of the awaited coroutine
                 value, step = error, steps.throw
             end_child_of(pid)

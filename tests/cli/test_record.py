@@ -17,6 +17,12 @@ CARD = "4111 1111"
 
 
 @pytest.fixture
+def server(own_server: Server) -> Server:
+    """Of one test alone, as tests compare all that it has: keys that others leave expire."""
+    return own_server
+
+
+@pytest.fixture
 def output(tmp_path: Path) -> Path:
     """The file."""
     return tmp_path / "orders.jsonl"

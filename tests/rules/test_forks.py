@@ -1,5 +1,7 @@
 """Handlers that fork (E-99): a child that leaves the handler is not the holder of the lease."""
 
+import asyncio
+import inspect
 import json
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED
+from lowkiq_lambda.base.forks import awaited_in_parent_alone
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 
@@ -88,3 +91,37 @@ with InParentAlone():
 
     assert b"a process that a handler forked ended with an error" in told.stderr
     assert len(told.stderr) < LONGEST_LOGGED
+
+
+def test_a_handler_that_a_garbage_collector_has_closed_is_closed_once_more() -> None:
+    """A task whose loop is gone is garbage, and a collector closes the coroutines of a cycle in any order."""
+    handler = asyncio.sleep(0)
+    alone = awaited_in_parent_alone(handler)
+    next(alone)
+
+    handler.close()
+    alone.close()
+
+    assert inspect.getgeneratorstate(alone) == inspect.GEN_CLOSED
+
+
+def test_a_coroutine_that_is_closed_cleans_up_as_without_the_guard() -> None:
+    """Its `finally` runs, and it may not wait any more."""
+    events: list[str] = []
+
+    async def handle(*, waits: bool) -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            events.append("cleaned up")
+            if waits:
+                await asyncio.sleep(0)
+
+    alone = awaited_in_parent_alone(handle(waits=False))
+    next(alone)
+    alone.close()
+    assert ["cleaned up"] == events
+    alone = awaited_in_parent_alone(handle(waits=True))
+    next(alone)
+    with pytest.raises(RuntimeError, match="coroutine ignored GeneratorExit"):
+        alone.close()
