@@ -11,6 +11,7 @@ from typing import Final, Self, TypedDict, Unpack
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from lowkiq_lambda.jobs.job import digest, digest_of_tenant
 
@@ -36,7 +37,8 @@ class Trace(msgspec.Struct, frozen=True):
     `hashes`: the crc32 of each id, by which it is in a shard. `seconds`: of the time that the trace tells of.
     `starts_at`: the begin, as Unix seconds; 0 where it is of no day. `tenants`: the crc32 of the tenant of each id, the
     text before its first colon; None where ids have no names, or all the same one. `warm_up`: seconds at the begin of
-    which nothing is told, as a part of a longer trace begins with no backlog, and with nobody at work.
+    which nothing is told, as a part of a longer trace begins with no backlog, and with nobody at work. `is_drawn`:
+    whether the ids are.
     """
 
     at: "array[float]"
@@ -46,6 +48,7 @@ class Trace(msgspec.Struct, frozen=True):
     starts_at: float = 0.0
     tenants: "array[int] | None" = None
     warm_up: float = 0.0
+    is_drawn: bool = True
 
     @property
     def jobs(self) -> int:
@@ -122,7 +125,8 @@ class Trace(msgspec.Struct, frozen=True):
                 numbers.extend(numbers[-1:] * (payloads - 1))
         if starts_at is None:
             raise BadTrace("there is no row in it")
-        return cls(at, numbers, hashes, at[-1], starts_at, tenants if len({*tenants}) > 1 else None)
+        several = tenants if len({*tenants}) > 1 else None
+        return cls(at, numbers, hashes, at[-1], starts_at, several, is_drawn=False)
 
     @classmethod
     def read_csv(cls, path: str | PathLike[str], **drawn: Unpack["Drawn"]) -> Self:
@@ -133,8 +137,9 @@ class Trace(msgspec.Struct, frozen=True):
             if rows.has_rates:
                 begin, rates = rates_of(rows)
                 return cls.of_rates(rates, starts_at=begin, **drawn)
-            if drawn.get("tenants", 1) > 1:
-                raise BadTrace("the ids of this file name their tenants themselves, such as acme:7")
+            if needless := sorted(drawn.keys() - {"seed"}):
+                words = ", ".join(needless)
+                raise BadTrace(f"it has its own ids, which name their tenants, such as acme:7: leave out {words}")
             return cls.of_rows(pushes_of(rows))
 
     def between(self, since: float, until: float, warm_up: float = 0.0) -> Self:
@@ -146,8 +151,14 @@ class Trace(msgspec.Struct, frozen=True):
         begin = since - warm_up
         first, end = bisect_left(self.at, begin), bisect_left(self.at, until)
         at = array("d", [time - begin for time in self.at[first:end]])
-        starts_at, ids = self.starts_at + begin, self.ids[first:end]
-        return type(self)(at, ids, self.hashes, until - begin, starts_at, self.tenants, warm_up)
+        return replace(
+            self,
+            at=at,
+            ids=self.ids[first:end],
+            seconds=until - begin,
+            starts_at=self.starts_at + begin,
+            warm_up=warm_up,
+        )
 
     def per_step(self, step: float = _MINUTE) -> list[int]:
         """How many payloads are pushed in each step."""

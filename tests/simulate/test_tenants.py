@@ -9,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Batch
 from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli.simulate.inputs import IDS
 from lowkiq_lambda.simulate import Choice, Times, Trace, simulate
 from lowkiq_lambda.simulate.state import Lanes
 from lowkiq_lambda.testing import ManualClock
@@ -149,14 +150,31 @@ def test_the_command_draws_as_many_tenants_as_it_is_told(capsys: pytest.CaptureF
     assert "tenants spread" in text
 
 
-def test_a_file_whose_ids_have_tenants_is_given_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("needless", ["tenants", "ids", "skew"])
+def test_a_file_that_has_ids_is_given_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], needless: str
+) -> None:
     """In a file of minutes they are drawn."""
     path = tmp_path / "jobs.csv"
     path.write_text("at,id\n1,a:2\n2,b:3\n")
-    words = ["simulate", "--trace", str(path), "--took", "1ms", "--tenants", "3", "--try", "compute=daemon:1x1"]
+    words = ["simulate", "--trace", str(path), "--took", "1ms", f"--{needless}", "3", "--try", "compute=daemon:1x1"]
 
     assert 2 == main(words)
-    assert "name their tenants themselves, such as acme:7" in " ".join(capsys.readouterr().err.split())
+    assert f"it has its own ids, which name their tenants, such as acme:7: leave out {needless}." in " ".join(
+        capsys.readouterr().err.split()
+    )
     path.write_text("minute,jobs\n1,20\n2,30\n")
     assert 0 == main(words)
-    assert "of 3 tenants" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert {"tenants": "of 3 tenants", "ids": "3 ids", "skew": "10,000 ids"}[needless] in text
+
+
+def test_ids_of_a_file_are_no_guess(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However many it has: as many as are drawn where nothing tells, for example."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("".join(["at,id\n", *(f"{number / 1_000},{number}\n" for number in range(IDS))]))
+
+    assert 0 == main(["simulate", "--trace", str(path), "--took", "1ms", "--try", "compute=daemon:1x1"])
+    text = capsys.readouterr().out
+    assert "10,000 ids" in text
+    assert "as nothing tells how many there are" not in text

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -111,9 +111,7 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
 
 def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
     trace = Trace.read_csv(path, **_drawn(load, load.seed))
-    guesses: list[str] = []
-    if trace.seconds > 0 and len(trace.hashes) == (load.ids or IDS) and load.ids is None:
-        guesses = _guesses(load)
+    guesses = _guesses(load) if trace.is_drawn else []
     says = (
         f"{_counted(trace.jobs, 'job')} in {duration(trace.seconds)}{_busiest(trace)}, "
         f"{_counted(len(trace.hashes), 'id')}{_of_tenants(load.tenants)}"
@@ -122,9 +120,9 @@ def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
 
 
 def _drawn(load: LoadWords, seed: int) -> Drawn:
-    tenants = 1 if load.tenants is None else load.tenants
-    ids = IDS if load.ids is None else load.ids
-    return Drawn(ids=ids, skew=load.skew or 0.0, tenants=tenants, tenant_skew=load.tenant_skew or 0.0, seed=seed)
+    """What the command line says of it."""
+    ways = {"ids": load.ids, "skew": load.skew, "tenants": load.tenants, "tenant_skew": load.tenant_skew, "seed": seed}
+    return cast("Drawn", {name: value for name, value in ways.items() if value is not None})
 
 
 def _counted(count: int, word: str) -> str:
