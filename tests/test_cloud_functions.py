@@ -24,6 +24,8 @@ import json, os, subprocess, sys, time
 RELEASE = {release}
 GATE = {gate!r}
 
+if GATE:
+    open(f"{{GATE}}.{{os.getpid()}}", "w").close()
 while GATE and not os.path.exists(GATE):
     time.sleep(0.005)
 
@@ -136,6 +138,8 @@ def test_a_start_that_waited_has_the_newest_code(cloud: LocalCloud, function: Cl
     for name in names:
         function.start(function.event(name))
     eventually(lambda: most_at_once(cloud, function.name) >= starts, what="all invocations at their start")
+    # An environment that is made does not have its code yet.
+    eventually(lambda: len([*function.folder.glob("gate.*")]) == starts // 2, what="half of them with the first code")
 
     function.client.update_function_code(FunctionName=function.name, ZipFile=packed(2))
     function.open_gate("gate")
