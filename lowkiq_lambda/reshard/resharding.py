@@ -58,11 +58,12 @@ class Resharding:
         layout = self.layout
         return self._backend.now(self._first(layout)) - layout.at
 
-    def begin(self, to: int) -> Layout:
+    def begin(self, to: int, *, epoch: int | None = None) -> Layout:
         """Begin a move to so many shards, or find the one that is under way there; the layout.
 
-        Raises ValueError for an invalid number of shards, LowkiqError if another change of the queue is under way or
-        its arrival numbers would not fit, and BackendError. After an error the queue is unchanged.
+        `epoch`: of the layout for which it was decided. Raises LowkiqError if the queue has another one, if another
+        change of it is under way, or if its arrival numbers would not fit; ValueError for an invalid number of shards,
+        and BackendError. After an error the queue is unchanged.
         """
         _check_count(to)
         # Converted to Python's own class, as stored values have no other.
@@ -74,6 +75,8 @@ class Resharding:
                 # Code and a command name the same number: the queue has no count of its own any more.
                 self._swap(replace(there, is_auto=False), layout, before=there)
                 continue
+            if epoch not in {None, layout.epoch}:
+                raise LowkiqError(f"Queue {self._queue.name!r} has moved since it was looked at: decide again.")
             if layout.after == to:
                 return layout
             self._refuse_second(there)

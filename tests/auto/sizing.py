@@ -1,9 +1,9 @@
 """A queue that leaves its shards to the library, played by hand on a real server with the duty behind each minute."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from lowkiq_lambda import Auto
+from lowkiq_lambda import Auto, LowkiqError
 from lowkiq_lambda.operate.auto.duty import WHO, AutoDuty
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.testing import ManualClock
@@ -20,6 +20,33 @@ SECONDS: Final = 3.0
 """Of a call: few calls, so that a minute is played quickly."""
 MANY: Final = range(500)
 """Ids, more than the minutes that are played take."""
+
+
+class NotedSchedules:
+    """Schedules that are only noted, or can neither be made nor deleted."""
+
+    whose: Final = "own"
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, int]] = []
+        self.deleted: list[tuple[str, Mapping[str, int]]] = []
+        self.fails = False
+
+    def before(self, queue_name: str, to: int) -> None:
+        """Note them."""
+        if self.fails:
+            raise LowkiqError("no rights")
+        self.made.append((queue_name, to))
+
+    def after(self, queue_name: str, counts: Mapping[str, int]) -> None:
+        """Note them."""
+        if self.fails:
+            raise LowkiqError("no rights")
+        self.deleted.append((queue_name, counts))
+
+
+def ignore(*_: object) -> None:
+    """Ignore the report of a move."""
 
 
 class Sized(Played):

@@ -1,7 +1,7 @@
 """Queues played on a real server: one that needs shards gets a proposal, or the shards, and no other does."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from lowkiq_lambda import Auto, BackendError, LowkiqError, QueueMismatch, Rate
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto import duty as duties
-from lowkiq_lambda.operate.auto.duty import AutoDuty
 from lowkiq_lambda.operate.auto.kept import KeptAuto, read_kept
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.reshard.duty import STANDS_STILL, ReshardDuty
@@ -19,9 +18,8 @@ from lowkiq_lambda.reshard.group import GroupMove, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.stack.advice.loads import HOUR
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.testing import ManualClock
-from tests.auto.sizing import MANY, WAITED, Sized
+from tests.auto.sizing import MANY, WAITED, NotedSchedules, Sized, ignore
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.months import hours_before, keep_hours
@@ -33,29 +31,6 @@ SAMPLE: Final = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0
 
 class DutyKilled(BaseException):
     """The process is gone."""
-
-
-class NotedSchedules:
-    """Schedules that are only noted, or cannot be made."""
-
-    whose: Final = "own"
-
-    def __init__(self) -> None:
-        self.made: list[tuple[str, int]] = []
-        self.fails = False
-
-    def before(self, queue_name: str, to: int) -> None:
-        """Note them."""
-        if self.fails:
-            raise LowkiqError("no rights")
-        self.made.append((queue_name, to))
-
-    def after(self, queue_name: str, counts: Mapping[str, int]) -> None:
-        """Delete none."""
-
-
-def ignore(*_: object) -> None:
-    """Ignore the report of a move."""
 
 
 ARROWS: Final = {
@@ -306,25 +281,6 @@ def test_a_duty_may_die_at_each_arrow(sized: Sized, monkeypatch: pytest.MonkeyPa
     assert ("reshard", 4, True) == (line.action, line.changed, line.target.startswith("1 → 4 shards: for "))
     assert None is read_kept(sized.app.core.backend, sized.worker.queue_name, 1.0).memory.moved_by_hand
     assert sized.done == len(MANY) - sized.length
-
-
-def test_two_duties_at_once_make_one_move(sized: Sized, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have decided before either begins: one lays the way, one line is written, and all ids arrive."""
-    sized.arrive_late()
-    sized.sized(7)
-    sized.minute()
-    begin = Resharding.begin
-
-    def beginning(resharding: Resharding, to: int) -> Layout:
-        monkeypatch.setattr(Resharding, "begin", begin)
-        AutoDuty(sized.app.core).run(lambda: MINUTE)
-        return begin(resharding, to)
-
-    monkeypatch.setattr(Resharding, "begin", beginning)
-    sized.look()
-
-    assert (4, 1) == (sized.shards, len(sized.lines))
-    assert [(1, 4)] == [(move.shards, move.to) for move in sized.state.moves]
 
 
 def test_a_count_in_code_is_accepted_beside_auto(sized: Sized, make_app: MakeApp) -> None:

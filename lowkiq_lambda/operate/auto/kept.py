@@ -1,6 +1,7 @@
 """What is kept of a queue with a count of its own: one hash, whose parts have a writer each.
 
-The duty writes `memory` and `decision`, each app `bounds:...`, and people `hold` and `answered`.
+The duty writes `decision`, each app `bounds:...`, and people `hold` and `answered`. The duties of several apps, and
+people who make a move, write `memory`: each only if it is still the one that they have read.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.store.server.faults import unless_error
@@ -22,8 +24,19 @@ BOUNDS_FOR: Final = 3_600.0
 _KEPT_FOR: Final = 35 * 86_400
 """Seconds after the last look: a queue that nobody looks at is not one of any app."""
 _BOUNDS: Final = "bounds:"
+_WRITE: Final = """
+local there = redis.call('HGET', KEYS[1], 'memory') or ''
+if there ~= ARGV[1] and there ~= ARGV[3] then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+return 1
+"""
+"""A repeat after a lost reply finds the new memory in place."""
 _encode: Final = msgspec.msgpack.Encoder().encode
 Value = TypeVar("Value")
+
+
+class KeptByAnother(LowkiqError):
+    """Another process has written the memory since it was read: nothing was written."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -39,9 +52,13 @@ class _AppBounds(msgspec.Struct, frozen=True):
 
 
 class KeptAuto(msgspec.Struct, frozen=True, kw_only=True):
-    """The hash of a queue. `answered_at`: when somebody has answered to a proposal, or ended a hold, Unix seconds."""
+    """The hash of a queue. `answered_at`: when somebody has answered to a proposal, or ended a hold, Unix seconds.
+
+    `stored`: the memory as the server has it.
+    """
 
     memory: Memory = Memory()
+    stored: bytes = b""
     decision: AutoDecision | None = None
     hold: Hold | None = None
     answered_at: float = 0.0
@@ -91,6 +108,7 @@ def read_kept(backend: Backend, queue_name: str, retry_for: float) -> KeptAuto:
     bounds = [_decoded(value, _AppBounds, None) for name, value in sorted(fields.items()) if name.startswith(_BOUNDS)]
     return KeptAuto(
         memory=_decoded(fields.get("memory"), Memory, Memory()),
+        stored=fields.get("memory", b""),
         decision=_decoded(fields.get("decision"), AutoDecision, None),
         hold=_decoded(fields.get("hold"), Hold, None),
         answered_at=_decoded(fields.get("answered"), float, 0.0),
@@ -120,14 +138,28 @@ class KeptChange(msgspec.Struct, frozen=True, kw_only=True):
             yield name, _AppBounds(at, own)
 
 
-def write_kept(backend: Backend, queue_name: str, retry_for: float, change: KeptChange) -> None:
-    """Write these parts. Raises BackendError."""
+def write_kept(backend: Backend, queue_name: str, retry_for: float, change: KeptChange, stored: bytes = b"") -> bytes:
+    """Write these parts; of a memory, as it is stored now. Raises BackendError.
+
+    Raises KeptByAnother if they have a memory, and `stored` is not the one that is there.
+    """
     key = key_of(backend, queue_name)
     words = [word for name, part in change.parts for word in (name, _encode(part))]
-    commands: list[tuple[str, tuple[Any, ...]]] = [(key, ("HSET", key, *words))] if words else []
+    commands: list[tuple[str, tuple[Any, ...]]] = []
+    if change.memory is not None:
+        commands.append((key, ("EVAL", _WRITE, 1, key, stored, *words)))
+    elif words:
+        commands.append((key, ("HSET", key, *words)))
     commands += [(key, ("HDEL", key, *change.gone))] if change.gone else []
     commands.append((key, ("EXPIRE", key, _KEPT_FOR)))
-    backend.retrying(retry_for, lambda: [unless_error(each) for each in send_each(backend.client, commands)])
+    written, *_ = backend.retrying(
+        retry_for, lambda: [unless_error(each) for each in send_each(backend.client, commands)]
+    )
+    if change.memory is None:
+        return stored
+    if not written:
+        raise KeptByAnother(f"Another process has just decided about {queue_name}: decide again.")
+    return _encode(change.memory)
 
 
 def _decoded(stored: Any, kind: type[Value], default: Any) -> Any:  # noqa: ANN401 - a reply of Redis

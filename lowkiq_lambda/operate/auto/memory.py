@@ -17,6 +17,8 @@ BETTER: Final = 2 / 3
 """Of the lag before, that is left at most where a move helped."""
 MOVES_KEPT: Final = 8
 _LAGS_FOR: Final = AFTER + BEFORE
+_BEGINS_WITHIN: Final = 30.0
+"""Seconds from the note of a move to its begin: later, its process has died before it."""
 _FEWEST: Final = 10
 """Minutes with a known lag after a move, of fewer nothing can be said."""
 _HIGH: Final = 0.95
@@ -28,7 +30,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     `epoch`: of the layout that was looked at last. `moved_by_hand`: when somebody else moved the queue, `failed_at`:
     when failures were a good part of a minute, `rests_until`: after a move that was turned round. `useless_at`: when a
     move turned out not to have helped. `lags`: the lag of each minute. `told`, `told_at`: the last line that was said.
-    `untold`: the line of a move that is about to begin, as its process may die before it is told.
+    `untold`: the line of a move that is about to begin, as its process may die before it is told. `tidied_at`: the move
+    back behind which no schedule is left over.
     `forecasts`: the simulated 95th percentile of waits by the number of shards, at `forecast_at`.
     """
 
@@ -44,11 +47,16 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     told: str = ""
     told_at: float = 0.0
     untold: str = ""
+    tidied_at: float = 0.0
 
     @property
     def last(self) -> AutoMove | None:
         """The move that was made last."""
         return self.moves[-1] if self.moves else None
+
+    def is_beginning(self, now: float) -> bool:
+        """Whether a process may be about to begin the last move, which was noted and has not ended."""
+        return self.last is not None and self.last.ended_at is None and now - self.last.at < _BEGINS_WITHIN
 
     def with_lag(self, now: float, lag: float) -> "Memory":
         """The same, with the lag of this minute."""
@@ -92,7 +100,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         elif layout.epoch != self.epoch:
             # Somebody has turned it round.
             changes |= {"ended_at": layout.at, "is_turned": True, "moved_by_hand": layout.at}
-        else:
+        elif not self.is_beginning(now):
             return self.forgets_begin()
         return self._with_last(**changes)
 

@@ -1,12 +1,13 @@
 """`app.operate(worker).auto`: what is said of the shards of a queue, and what people answer."""
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.errors import DeclarationError, LowkiqError
 from lowkiq_lambda.jobs.auto import Auto
-from lowkiq_lambda.operate.auto.kept import Hold, KeptAuto, KeptChange, read_kept, write_kept
-from lowkiq_lambda.operate.auto.look import AutoLook, Decided
+from lowkiq_lambda.operate.auto.kept import Hold, KeptAuto, KeptByAnother, KeptChange, read_kept, write_kept
+from lowkiq_lambda.operate.auto.look import AutoLook
 from lowkiq_lambda.operate.auto.memory import DAY
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
@@ -69,7 +70,7 @@ class QueueAuto:
 
     def decide(self) -> AutoDecision:
         """Decide now, by the minutes that housekeeping has kept; nothing is written."""
-        return self._decided()[1].decision
+        return self._look().decided().decision
 
     def do(self, decision: AutoDecision, report: "Report", schedules: "ShardSchedules | None" = None) -> None:
         """Carry out a proposal, to its end. It counts as a move of the rule, and answers what speaks against one.
@@ -79,19 +80,22 @@ class QueueAuto:
         """
         if decision.to is None:
             raise LowkiqError(f"Nothing is proposed for {decision.queue}: it {decision.says}.")
-        queue, decided, look = self._decided()
-        layout = queue.shards.layout
+        queue = self._core.queues.current(self._worker)
+        layout, now = queue.shards.layout, self._core.backend.now(queue.shards[0])
         if layout.after != decision.shards:
             raise LowkiqError(f"{decision.queue} has {layout.after} shards, not {decision.shards}: decide again.")
         if schedules is not None and decision.to > decision.shards:
             schedules.before(decision.queue, decision.to)
-        memory = decided.memory.begins(look.now, layout.before, decision.to)
-        self._write(queue, KeptChange(memory=memory, answered_at=look.now))
-        resharding = resharding_of(self._core, self._worker, unreplicated=look.bounds.unreplicated)
+        kept = self._kept(queue)
+        memory = kept.remembered.sees(layout, now).begins(now, layout.before, decision.to)
+        stored = self._write(queue, KeptChange(memory=memory, answered_at=now), kept.stored)
+        bounds = kept.bounds_with(self.bounds, now) or self.bounds
+        resharding = resharding_of(self._core, self._worker, unreplicated=bounds.unreplicated)
         try:
-            resharding.begin(decision.to)
+            resharding.begin(decision.to, epoch=layout.epoch)
         except LowkiqError:
-            self._write(queue, KeptChange(memory=memory.forgets_begin()))
+            with suppress(KeptByAnother):
+                self._write(queue, KeptChange(memory=memory.forgets_begin()), stored)
             raise
         resharding.go_on(report)
         queue.doubt()
@@ -111,18 +115,19 @@ class QueueAuto:
         now = self._core.backend.now(queue.shards[0])
         self._write(queue, KeptChange(answered_at=now, gone=("hold",)))
 
-    def _write(self, queue: "Queue", change: KeptChange) -> None:
-        write_kept(self._core.backend, queue.worker.queue_name, self._core.config.redis_retry_for, change)
+    def _write(self, queue: "Queue", change: KeptChange, stored: bytes = b"") -> bytes:
+        return write_kept(
+            self._core.backend, queue.worker.queue_name, self._core.config.redis_retry_for, change, stored
+        )
 
     def _kept(self, queue: "Queue") -> KeptAuto:
         return read_kept(self._core.backend, queue.worker.queue_name, self._core.config.redis_retry_for)
 
-    def _decided(self) -> "tuple[Queue, Decided, AutoLook]":
+    def _look(self) -> AutoLook:
         _ = self.bounds
         core = self._core
         queue = core.queues.current(self._worker)
         reader = ShardReader(core.backend, core.config.redis_retry_for, queue.shards)
         metrics = next(iter(apart(reader, [queue.worker], queue_metrics(reader, [queue.shards]))))
         processes = Processes(core.backend, core.config.redis_retry_for)
-        look = AutoLook(core, queue, metrics, processes, self._kept(queue), any_hour=True)
-        return queue, look.decided(), look
+        return AutoLook(core, queue, metrics, processes, self._kept(queue), any_hour=True)
