@@ -18,7 +18,7 @@ LOCKS: Final = tuple(f"requirements/{name}.txt" for name in ("cloud", "dashboard
 """Of what is installed in our versions. The wheel has these and those of the stack as one file."""
 
 _UNSENT: Final = re.compile(r"^ *--(?!!).*\n|(?<=\n ) +", re.MULTILINE)
-"""What of a script is not sent to servers either: store/shard/scripts.py."""
+"""Parts of a script that are not sent to servers either: store/shard/scripts.py."""
 
 
 def bundled(folder: Path, *patterns: str) -> str:
