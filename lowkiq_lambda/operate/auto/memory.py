@@ -56,7 +56,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_beginning(self, now: float) -> bool:
         """Whether a process may be about to begin the last move, which was noted and has not ended."""
-        return self.last is not None and self.last.ended_at is None and now - self.last.at < _BEGINS_WITHIN
+        return self.last is not None and self.last.ended_at is None and 0 <= now - self.last.at < _BEGINS_WITHIN
 
     def with_lag(self, now: float, lag: float) -> "Memory":
         """The same, with the lag of this minute."""
