@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import struct
@@ -283,6 +284,19 @@ def test_pushes_of_a_late_queue_are_those_that_were_counted(shop: ShopOfCommands
     assert "guessed" not in text
     assert jobs_before < 3_000
     assert 5_000 < jobs < 10_000
+
+
+def test_a_young_queue_is_simulated_by_its_minutes(shop: ShopOfCommands) -> None:
+    """It is three minutes old: its pace is not that of a quarter of an hour, and no push is missing."""
+    keep_arrivals(shop, 2, 600)
+    shop.worker.push("late", due_at=time.time() - 170)
+    code, text, error = shop.run("simulate", shop.queue, "--took", "50ms", "--ids", "50", "--try", "compute=daemon:1x5")
+    pace = re.search(r", ([0-9.]+)/s in the busiest minute", text)
+
+    assert 0 == code, error
+    assert pace is not None
+    assert 9 < float(pace[1]) < 12
+    assert "later than this" not in text
 
 
 def test_a_queue_that_has_ended_nothing_is_simulated_by_its_pushes(shop: ShopOfCommands) -> None:

@@ -162,16 +162,23 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
     hours = queue.operate.hours()
     present = _overview(queue, "72h")
     history = present.history
-    rates, begin = _rates(history, hours)
     lately = _overview(queue, "6h").history.series
+    last_hour = int(HOUR // lately.step)
+    if not hours and not any((*lately.ended[:-last_hour], *lately.arrived[:-last_hour])):
+        # A point of the longer spans is many minutes, and the queue is younger.
+        history = _overview(queue, "1h").history
+        lately = history.series
+    rates, begin = _rates(history, hours)
     begin, counted_since = _with_arrivals(rates, begin, lately)
     shares = mean_skew(hours) if load.skew is None else None
     guesses: list[str] = _guesses(load, has_skew=shares is not None)
     ends_at = lately.began_at + len(lately.ended) * lately.step
-    if present.now.lag > MINUTE and ends_at - present.now.lag < counted_since:
+    if present.now.lag > MINUTE and ends_at - present.now.lag < counted_since - lately.step:
         due = present.now.due
         waits = "1 id that waits now is left out" if due == 1 else f"{due:,} ids that wait now are left out"
-        guesses.append(f"pushes: as many as ended, so that {waits}, and the queue is later than this (--rate)")
+        guesses.append(
+            f"pushes: as many as ended, so that {waits}, and the queue is later than this (--rate, and no QUEUE)"
+        )
     times = _measured(load, history, hours, guesses)
     base = _present(queue, base)
     load, base = _with_tenants(load, base, queue, guesses)
