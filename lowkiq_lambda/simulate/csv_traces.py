@@ -32,7 +32,7 @@ class Rows:
         self.has_rates = {"minute", "jobs"} <= {*self.columns}
         if not self.has_rates and not {"at", "id"} <= {*self.columns}:
             raise BadTrace(f"line 1: expected at,id or at,id,payloads or minute,jobs, not {heading.strip()[:80]!r}")
-        self._reader = csv.reader(file, delimiter=self._separator)
+        self._reader = csv.reader(file, delimiter=self._separator, strict=True)
 
     @property
     def line(self) -> int:
@@ -45,7 +45,7 @@ class Rows:
             for cells in self._reader:
                 if not (cells and cells[0]) and not any(map(str.strip, cells)):
                     continue
-                if len(cells) < columns:
+                if len(cells) < columns or any(cells[columns:]):
                     raise BadTrace(f"line {self.line}: {len(cells)} columns, and the first line has {columns}")
                 yield cells
         except csv.Error as error:
@@ -99,7 +99,9 @@ def pushes_of(rows: Rows) -> Iterator[tuple[float, str, int]]:
         if time < last:
             raise BadTrace(f"line {rows.line}: the time runs backwards, from {last:.3f} to {time:.3f}")
         last = time
-        yield time, row[id_].strip(), 1 if payloads is None else _whole(rows, row[payloads], 1, _MOST_PAYLOADS)
+        if not (name := row[id_].strip()):
+            raise BadTrace(f"line {rows.line}: it has no id")
+        yield time, name, 1 if payloads is None else _whole(rows, row[payloads], 1, _MOST_PAYLOADS)
 
 
 def rates_of(rows: Rows) -> tuple[float, list[float]]:

@@ -69,13 +69,14 @@ class Trace(msgspec.Struct, frozen=True):
         tenant_skew: float = 0.0,
         seed: int = 1,
         starts_at: float = 0.0,
+        is_counted: bool = False,
     ) -> Self:
         """Pushes at random times, of so many a second in each step of `step` seconds. Raises BadTrace.
 
         `ids` are pushed alike often, or with `skew` as Zipf has it: the k-th most frequent one 1 / k ** skew as often.
         `shares`: of the most frequent ids, in place of `skew`; the others have the rest alike. `hot`: share of the
         pushes that are of one id. `tenants`: that the ids are of, with as many each, or with `tenant_skew` as Zipf has
-        it.
+        it. `is_counted`: so many came in each step, and not so many in the mean.
         """
         _check(rates, step, ids, hot)
         rng = Random(seed)  # noqa: S311 - pushes need no cryptography
@@ -86,7 +87,7 @@ class Trace(msgspec.Struct, frozen=True):
             parts = chain(shares, repeat(each)) if shares else (number**-skew for number in range(1, ids + 1))
             weights = [*accumulate(islice(parts, ids))]
         for place, rate in enumerate(rates):
-            times = _times(rng, rate, step)
+            times = _times(rng, rate, step, is_counted=is_counted)
             begin = place * step
             at.extend([begin + time for time in times])
             numbers.extend(_numbers(rng, len(times), ids, weights, hot))
@@ -136,7 +137,7 @@ class Trace(msgspec.Struct, frozen=True):
         with rows_of(path) as rows:
             if rows.has_rates:
                 begin, rates = rates_of(rows)
-                return cls.of_rates(rates, starts_at=begin, **drawn)
+                return cls.of_rates(rates, starts_at=begin, is_counted=True, **drawn)
             if needless := sorted(drawn.keys() - {"seed"}):
                 words = ", ".join(needless)
                 raise BadTrace(f"it has its own ids, which name their tenants, such as acme:7: leave out {words}")
@@ -201,11 +202,12 @@ def _tenants(count: int, skew: float, ids: int, seed: int) -> "array[int]":
     return array("I", (crc32(b"%d" % number) for number in drawn))
 
 
-def _times(rng: Random, rate: float, step: float) -> list[float]:
+def _times(rng: Random, rate: float, step: float, *, is_counted: bool) -> list[float]:
     mean = rate * step
-    if mean > _FEW:
-        count = max(0, round(mean + math.sqrt(mean) * rng.gauss(0.0, 1.0)))
+    if is_counted or mean > _FEW:
         uniform = rng.random
+        # Of a part of a job there is one by chance.
+        count = int(mean + uniform()) if is_counted else max(0, round(mean + math.sqrt(mean) * rng.gauss(0.0, 1.0)))
         return sorted([step * uniform() for _ in range(count)])
     times = list[float]()
     time = rng.expovariate(rate) if rate else step
