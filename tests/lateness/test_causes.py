@@ -96,6 +96,8 @@ def test_two_unknown_minutes_are_no_verdict(unknown: int, cause: Cause | None) -
         ("slots", {"computing": 0.3}, {"concurrency": 1}),
         ("slots", {"computing": 0.0}, {"concurrency": 10}),
         ("slots", {"computing": None}, {"concurrency": 1}),
+        ("slots", {"computing": 0.0}, {"concurrency": 20, "most": 20}),
+        ("slots", {"computing": 0.0}, {"concurrency": 5, "most": 5}),
     ],
 )
 def test_at_its_bound_a_cause_does_not_hold(cause: Cause, fields: dict[str, Any], beside: dict[str, Any]) -> None:
@@ -132,6 +134,14 @@ def test_of_a_coroutine_processes_tell_the_computing() -> None:
 
     assert "slots" == judge(minutes, present(concurrency=1, computing=0.1)).cause
     assert "shards" == judge(minutes, present(concurrency=1, computing=0.9)).cause
+
+
+def test_slots_count_as_long_as_holders_may_have_more_of_them() -> None:
+    """Above ten calls at once, too, where the declaration allows it: they need no advice, and no move."""
+    minutes, raised = [minute(computing=0.0)] * LOOKED, present(concurrency=12, most=20)
+
+    assert "slots" == judge(minutes, raised).cause
+    assert "Wait: holders raise its concurrency, 12 now, to 20" in in_words("slots", minutes, raised, LOOKED).advice
 
 
 @pytest.mark.parametrize("cause", CAUSES)

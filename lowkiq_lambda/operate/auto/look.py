@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.declare.worker import at_most
 from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.operate.auto.facts import AutoFacts, load_of, rises_of
 from lowkiq_lambda.operate.auto.kept import KeptAuto
@@ -193,7 +192,7 @@ class AutoLook:
         words = self._late.words(evidence)
         self._minutes = usable
         # Where code fixes how many calls run at once, nothing but shards can give a queue more slots.
-        are_fixed = verdict.cause == "slots" and not self._may_rise(common.concurrency)
+        are_fixed = verdict.cause == "slots" and present.most is None
         cause = "shards" if are_fixed else verdict.cause
         return replace(
             common,
@@ -213,11 +212,6 @@ class AutoLook:
             dying=_dying(samples),
             is_replicated=cause != "shards" or self._is_replicated(common),
         )
-
-    def _may_rise(self, concurrency: int) -> bool:
-        """Whether holders may let more calls run at once than now, by themselves."""
-        declared = self._queue.worker.concurrency
-        return not isinstance(declared, int) and concurrency < at_most(declared)
 
     def _is_replicated(self, facts: AutoFacts) -> bool:
         """Whether a replica answers; asked only where a move may follow."""

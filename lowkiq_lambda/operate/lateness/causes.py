@@ -30,7 +30,7 @@ STAYS: Final = 0.7
 IDLE: Final = 0.3
 """Of a call's time in which a processor works, below which calls mostly wait, and more of them at once cost little."""
 MOST_AT_ONCE: Final = 10
-"""Calls of a shard at once up to which a higher `concurrency` is proposed: more is for somebody to decide."""
+"""Calls of a shard at once up to which a higher `concurrency` is proposed where code fixes it: more is for somebody."""
 
 
 class CauseVerdict(NamedTuple):
@@ -87,7 +87,7 @@ def hot_ids(minute: Minute, present: Present) -> bool:
 def slots(minute: Minute, present: Present) -> bool:
     """The late shards are full of calls that wait, and may have more of them at once."""
     computing = minute.computing if present.computing is None else present.computing
-    may_rise = present.concurrency < MOST_AT_ONCE
+    may_rise = present.concurrency < (MOST_AT_ONCE if present.most is None else present.most)
     return minute.speaks_for_shards(present.limit) and may_rise and computing is not None and computing < IDLE
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from lowkiq_lambda.declare.worker import Worker, counts_skew, is_coroutine
+from lowkiq_lambda.jobs.auto import Auto
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.operate.inspect.limited_lag import apart
@@ -120,6 +121,7 @@ class QueueLook:
             limit=self._limit,
             waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
             concurrency=self.concurrency,
+            most=self._most,
             shards=len(self._live),
             at_it=at_it(self.now, self._metrics, self._layout, around),
             suspects=sum(details.result[shard.number].suspects for shard in late),
@@ -164,6 +166,12 @@ class QueueLook:
     def concurrency(self) -> int:
         """Calls of a shard at once, at present, at most. Raises BackendError."""
         return calls_now(self._reader, self._worker)
+
+    @property
+    def _most(self) -> int | None:
+        """Calls of a shard at once that holders may come to by themselves; None where code fixes them."""
+        declared = None if self._worker is None else self._worker.concurrency
+        return declared.most if isinstance(declared, Auto) else None
 
     def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
         pairs = pairwise(samples)

@@ -81,12 +81,14 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     `suspects`: ids that run alone, as they failed in company or their process died. `usual`: seconds of a call in the
     median hour of the last week, of calls with as many ids. `hot`: the share of its load that the busiest shard would
     keep with twice the shards, and `hottest` the id with the most payloads in it. `computing`: as in `Minute`, where
-    handlers show none. `waits`: seconds for which ids may wait for a holder.
+    handlers show none. `waits`: seconds for which ids may wait for a holder. `most`: to which holders raise
+    `concurrency` by themselves; None: code says it.
     """
 
     limit: float = LATE
     waits: float = 2.0
     concurrency: int = 1
+    most: int | None = None
     shards: int = 1
     at_it: str = ""
     limits: str = ""

@@ -112,11 +112,10 @@ def _hot(_last: Minute, present: Present) -> tuple[str, str]:
 def _slots(last: Minute, present: Present) -> tuple[str, str]:
     computing = last.computing if present.computing is None else present.computing
     clause = f"the slots of its shards are full of calls that wait: {(computing or 0.0) * 100:.0f}% of their time is"
-    at_once = f"concurrency = {present.concurrency}"
-    return (
-        f"{clause} computing",
-        f"Raise the worker's {at_once}: that needs no move (below {IDLE:.0%} it costs little).",
-    )
+    advice = f"Raise the worker's concurrency = {present.concurrency}: that needs no move"
+    if present.most is not None:
+        advice = f"Wait: holders raise its concurrency, {present.concurrency} now, to {present.most} at most"
+    return f"{clause} computing", f"{advice} (below {IDLE:.0%} it costs little)."
 
 
 def _shards(last: Minute, present: Present) -> tuple[str, str]:
