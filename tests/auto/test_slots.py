@@ -62,6 +62,12 @@ def test_shards_wait_until_holders_have_all_their_slots(full: FullSlots, least: 
     assert (cause, answer) == (decision.cause, decision.answer)
 
 
+@pytest.mark.parametrize(("settings", "cause"), [({}, "shards"), ({"calls_at_once": 120}, "slots")])
+def test_what_no_holder_can_reach_is_not_waited_for(full: FullSlots, settings: dict[str, Any], cause: str) -> None:
+    """Its 20 threads share a hundred calls, so that a shard has five of them at most, whatever code allows."""
+    assert cause == full.decision(Auto(least=5, most=10), 5, **settings).cause
+
+
 def test_slots_that_code_fixes_become_shards(full: FullSlots) -> None:
     """Nothing else gives the queue more of them by itself, and the line says what is cheaper."""
     decision = full.decision(2, 2)

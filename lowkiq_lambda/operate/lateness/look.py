@@ -170,8 +170,13 @@ class QueueLook:
     @property
     def _most(self) -> int | None:
         """Calls of a shard at once that holders may come to by themselves; None where code fixes them."""
-        declared = None if self._worker is None else self._worker.concurrency
-        return declared.most if isinstance(declared, Auto) else None
+        declared, config = None if self._worker is None else self._worker.concurrency, self._core.config
+        if not isinstance(declared, Auto):
+            return None
+        holding = [one.threads for one in self._processes if any(doing.queue == self.queue for doing in one.doing)]
+        # The threads of a holder share its pool, so that with many of them no shard comes to its most.
+        threads = max(holding, default=0) or config.threads_per_node
+        return min(declared.most, max(1, config.calls_at_once // threads))
 
     def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
         pairs = pairwise(samples)
