@@ -236,6 +236,24 @@ def test_a_move_that_did_not_help_is_told_by_the_lag_after_it() -> None:
     assert 20 == queue.shards
 
 
+@pytest.mark.parametrize("phase", [5.0, 20.0, 40.0, 55.0])
+@pytest.mark.parametrize(
+    ("worked_off", "left", "helped"),
+    [(120.0, 0.0, True), (300.0, 0.0, True), (600.0, 0.0, True), (300.0, 39.0, True), (300.0, 41.0, False)],
+)
+def test_a_backlog_that_is_worked_off_does_not_speak_against_a_move(
+    phase: float, worked_off: float, left: float, *, helped: bool
+) -> None:
+    """A lag of 60 s falls evenly after the move, whenever the minutes begin: what counts is the lag that stays."""
+    memory = Memory(moves=(AutoMove(at=NOW - 30, shards=5, to=10, lag_before=60.0, ended_at=NOW),))
+    for number in range(32):
+        after = phase + 60.0 * number
+        lag = max(left, 60.0 * (1 - after / worked_off))
+        memory = memory.with_lag(NOW + after, lag).judged(NOW + after)
+
+    assert helped == (memory.useless_at is None)
+
+
 def test_a_move_that_helped_leaves_nothing() -> None:
     """The lag is gone: the next want of shards is served again."""
     queue = Recorded()

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.operate.auto.facts import WORK_OFF
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
 
@@ -12,7 +13,11 @@ DAY: Final = 86_400.0
 BEFORE: Final = 600.0
 """Seconds before a move whose lag it is compared with."""
 AFTER: Final = 1_800.0
-"""Seconds after a move by which it is judged whether it helped."""
+"""Seconds after a move by which it is judged whether it helped.
+
+The first of them do not count (`WORK_OFF`): the shards are so many that they work off in these what waited before, and
+of half an hour's minutes a 95th percentile is the second largest, which is always of that backlog.
+"""
 BETTER: Final = 2 / 3
 """Of the lag before, that is left at most where a move helped."""
 MOVES_KEPT: Final = 8
@@ -105,14 +110,15 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return self._with_last(**changes)
 
     def judged(self, now: float) -> "Memory":
-        """Whether the last move has helped, once that can be told."""
+        """Whether the last move has helped, once that can be told: by the lag once what waited is worked off."""
         last = self.last
         if last is None or last.ended_at is None or last.lag_after is not None or last.is_turned:
             return self
         if now - last.ended_at < AFTER:
             return self
-        lag = self.lag_of(last.ended_at, last.ended_at + AFTER)
-        minutes = sum(last.ended_at < at <= last.ended_at + AFTER for at, _ in self.lags)
+        since, until = last.ended_at + WORK_OFF, last.ended_at + AFTER
+        lag = self.lag_of(since, until)
+        minutes = sum(since < at <= until for at, _ in self.lags)
         if lag is None or minutes < _FEWEST:
             return self
         is_useless = last.to > last.shards and lag > BETTER * last.lag_before
