@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
-from lowkiq_lambda.cli.parts import AppOption, command_app, flag
+from lowkiq_lambda.cli.parts import AppOption, command_app, flag, seconds_above_0
 from lowkiq_lambda.cli.queues import NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
 
@@ -55,7 +55,11 @@ def tell_why(
     *,
     late_from: Annotated[
         float | None,
-        Parameter(name="--late-from", help="Without an ID: seconds of lag from which the queue is late; else 120."),
+        Parameter(
+            name="--late-from",
+            help="Without an ID: the lag from which the queue is late, such as 30s; else 120 s.",
+            converter=seconds_above_0,
+        ),
     ] = None,
     app: AppOption = None,
     json: Annotated[bool, flag("Write it as JSON; times are Unix seconds.")] = False,

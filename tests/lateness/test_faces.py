@@ -72,6 +72,16 @@ def test_the_command_line_has_the_sentence(played: Played, capsys: pytest.Captur
     assert on_time.startswith("It is not late: the oldest due id has waited ")
 
 
+@pytest.mark.parametrize("lag", ["-5", "0", "nan", "inf", "soon"])
+def test_a_lag_that_cannot_be_is_refused(played: Played, capsys: pytest.CaptureFixture[str], lag: str) -> None:
+    """In one line that says what to give."""
+    code = main(["why", played.worker.queue_name, f"--late-from={lag}"])
+    printed = capsys.readouterr()
+
+    assert (2, "") == (code, printed.out)
+    assert "--late-from" in printed.err
+
+
 def test_it_needs_somebody_and_is_logged_once(played: Played, caplog: pytest.LogCaptureFixture) -> None:
     """One line with the cause and what helps; none while the minutes are too few."""
     seen: list[Need] = []
