@@ -86,8 +86,10 @@ def advise(  # noqa: PLR0913 - the options of a command line
         raise ConfigError(str(error)) from error
     loaded = app_of(app)
     at = loaded.core.clock.time()
-    queues = [_load_of(loaded, worker) for worker in loaded.core.queues.workers]
-    guessed = [] if now else ["the present way is taken from the processes that live now: --now says another"]
+    _, skipped = loaded.core.queues.all_current()
+    queues = [_load_of(loaded, worker) for worker in loaded.core.queues.workers if worker.queue_name not in skipped]
+    guessed = [f"{name} is left out: {sentence}" for name, sentence in skipped.items()]
+    guessed += [] if now else ["the present way is taken from the processes that live now: --now says another"]
     options = Options(memory, loaded.config.threads_per_node, own_prices)
     advice = advise_on(load_of(queues, at), options, now or _present(loaded), guessed, lag_p95)
     present = next(way for way in advice.ways if way.kind == advice.now)

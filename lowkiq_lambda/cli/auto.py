@@ -10,7 +10,7 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, person
-from lowkiq_lambda.cli.output import say, when, write_json
+from lowkiq_lambda.cli.output import remark_skipped, say, when, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, length_of
 from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
@@ -31,7 +31,8 @@ after a question that names it; --hold stops proposals and moves of a queue for 
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0  Nothing is proposed; or it is done.
+  0  Nothing is proposed; or it is done. A queue that was made with another
+     declaration is named and left out.
   1  Another number of shards is proposed; or nothing was changed, as nothing
      is proposed, another move is under way, or the answer was not yes.
   2  The command line, the settings or the app cannot work; or there is no
@@ -97,13 +98,17 @@ def auto(  # noqa: PLR0913 - the options
 def _list(app: "Lowkiq", *, as_json: bool) -> int:
     from lowkiq_lambda.declare.worker import auto_of
 
-    states = [app.operate(worker).auto.state() for worker in app.workers if auto_of(worker) is not None]
+    _, refused = app.core.queues.all_current()
+    workers = {worker.queue_name: worker for worker in app.workers if auto_of(worker) is not None}
+    skipped = {name: refused[name] for name in workers if name in refused}
+    states = [app.operate(worker).auto.state() for name, worker in workers.items() if name not in skipped]
     if as_json:
-        write_json({"queues": states})
-    elif not states:
+        write_json({"queues": states, "skipped": skipped})
+    elif not workers:
         say('No queue of the app leaves its number of shards to the library: shards_count = "auto" does.')
     else:
         say(*map(visible, _lines_of_all(states)))
+        remark_skipped(skipped)
     return FAILED if any(state.decision and state.decision.to is not None for state in states) else DONE
 
 

@@ -12,7 +12,7 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import paint, remark, say, write_json
+from lowkiq_lambda.cli.output import paint, remark_skipped, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import ActOptions, OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
@@ -232,8 +232,7 @@ def _tell_all(app: "Lowkiq", *, json: bool) -> int:
     for view in views:
         say(*_lines(view))
     _print_limiters(limiters, json=False)
-    for name, sentence in skipped.items():
-        remark(visible(f"{name} is left out: {sentence}"))
+    remark_skipped(skipped)
     return DONE
 
 

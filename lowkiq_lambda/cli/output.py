@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, Literal
@@ -28,6 +28,12 @@ def remark(line: str) -> None:
     """A line beside the output: programs that read the output do not meet it."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def remark_skipped(skipped: Mapping[str, str]) -> None:
+    """Remark on queues that were made with another declaration, and why they are left out."""
+    for name, sentence in skipped.items():
+        remark(visible(f"{name} is left out: {sentence}"))
 
 
 def write_json(value: object) -> None:

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.output import remark, say, table, write_json
+from lowkiq_lambda.cli.output import remark_skipped, say, table, write_json
 from lowkiq_lambda.cli.parts import AppOption, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
@@ -44,8 +44,7 @@ def scale(
         return DONE
     rows = [_row(name, queue) for name, queue in view.queues.items()]
     say(*table(_HEAD, [*rows, _row("(all)", view)], frozenset({0})))
-    for name, sentence in view.skipped.items():
-        remark(f"{name} is left out: {sentence}")
+    remark_skipped(view.skipped)
     return DONE
 
 

@@ -90,6 +90,28 @@ def test_the_command_tells_and_does(sized: Sized, capsys: pytest.CaptureFixture[
     assert 1 == main(["auto", name, "--do", "--yes"])
 
 
+def test_a_queue_that_was_made_otherwise_is_left_out(
+    sized: Sized, make_app: MakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, with the reason, and hides no other; alone it is nothing that is proposed."""
+    name = sized.worker.queue_name
+    other = declare(make_app(namespace=name), f"{name}-other", Notes(), shards_count=ONE, merge="latest")
+    other.push_many([{"id": 1, "score": 1}])
+    declare(sized.app, other.queue_name, Notes(), shards_count=ONE)
+
+    assert 1 == main(["auto"])
+    printed = capsys.readouterr()
+    assert f"{name}: {LINE}" in printed.out
+    assert printed.err.startswith(
+        f"{other.queue_name} is left out: Queue {other.queue_name!r} is declared with merge='min'"
+    )
+
+    sized.app.operate(sized.worker).auto.hold()
+    sized.look()
+    assert 0 == main(["auto", "--json"])
+    assert [other.queue_name] == [*json.loads(capsys.readouterr().out)["skipped"]]
+
+
 def test_the_command_holds_and_releases(sized: Sized, capsys: pytest.CaptureFixture[str]) -> None:
     """The hold is told with who gave it; a bad time changes nothing."""
     name = sized.worker.queue_name

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.stack.advice import loads
 from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
@@ -19,6 +19,10 @@ from tests.kit.months import hours_before, keep_hours
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 Lived: TypeAlias = Callable[[int, int], str]
+
+
+def ignore(_worker: Worker, _batch: Batch) -> None:
+    """Do nothing."""
 
 
 @pytest.fixture
@@ -59,6 +63,22 @@ def test_a_large_saving_is_an_exit_code(shop: ShopOfCommands, lived: Lived) -> N
     assert answer["is_due"]
     assert answer["changes"][0]["saves"] > max(5.0, answer["month"] / 5)
     assert ["minute", "shards", "task", "daemon"] == [way["kind"] for way in answer["ways"]]
+
+
+def test_a_queue_that_was_made_otherwise_is_left_out(shop: ShopOfCommands, lived: Lived) -> None:
+    """It stands with what is not known, and the advice is about the others."""
+    lived(200, 720)
+    config, name = Config(redis_url=shop.app.config.redis_url), f"{shop.queue}-other"
+    with closing_app(Lowkiq(config)) as app:
+        app.worker(type("Other", (Worker,), {"queue_name": name, "merge": "latest", "perform": ignore})).push(
+            "1", score=1
+        )
+    shop.app.worker(type("Other", (Worker,), {"queue_name": name, "perform": ignore}))
+    code, out, _ = shop.run("advise", "--now", "shards")
+
+    assert 0 == code
+    assert out.startswith(f"not known: {name} is left out: Queue {name!r} is declared with merge='min'")
+    assert "this month so far $" in out
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchEntry
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
+from lowkiq_lambda.cli.output import paint, remark, remark_skipped, say, table, write_json
 from lowkiq_lambda.cli.parts import AppOption, command_app, flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
@@ -193,8 +193,7 @@ def _entries(app: "Lowkiq", worker: type[Worker[Any]] | None) -> "list[EntryResp
 
     if worker is None:
         queues, skipped = app.core.queues.all_current()
-        for name, sentence in skipped.items():
-            remark(visible(f"{name} is left out: {sentence}"))
+        remark_skipped(skipped)
         views = app.schedules.all(*(queue.worker for queue in queues.values())) if queues else []
     else:
         views = app.schedules.all(worker)
