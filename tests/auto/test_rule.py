@@ -165,6 +165,7 @@ def test_a_bar_leaves_a_proposal(changes: dict[str, Any], memory: Memory, bar: s
         (Memory(rests_until=NOW + 3_600), "its last move had to be turned round, so it rests for 60 minutes more"),
         (Memory(failed_at=NOW - 500), "failures were a good part of its work in the last ten minutes"),
         (Memory(moves=moved(NEEDS).moves * 4), "it moved 4 times within a day"),
+        (Memory(back_at=NOW - 899), "nobody could look at it until 15 minutes ago, as in an outage"),
     ],
 )
 def test_moves_are_few(memory: Memory, reason: str) -> None:
@@ -276,9 +277,23 @@ def test_what_somebody_moved_is_left_alone_for_a_week() -> None:
     assert verdict.bars[0].startswith("somebody else moved it")
 
     queue.now += 7 * 86_400
-    queue.minutes(10)
+    queue.minutes(16)
 
     assert [(10, 40)] == [(move.shards, move.to) for move in queue.moves]
+
+
+@pytest.mark.parametrize(("away", "moves"), [(60.0, 1), (1_000.0, 0), (9_000.0, 0)])
+def test_a_backlog_of_an_outage_is_no_want_of_shards(away: float, moves: int) -> None:
+    """The first quarter of an hour after minutes in which nobody could look, however many these were."""
+    queue = Recorded()
+    queue.minutes(3, CALM)
+    queue.now += away
+    queue.minutes(15)
+    assert moves == len(queue.moves)
+
+    queue.minutes(2)
+
+    assert 1 == len(queue.moves)
 
 
 def test_a_begin_that_never_was_is_forgotten() -> None:

@@ -171,6 +171,21 @@ def test_somebody_at_it_is_told_at_once(make: MakePlayed) -> None:
     assert late.says.endswith("1 of its 1 shards is paused.")
 
 
+def test_another_count_of_shards_is_told_for_ten_minutes(make: MakePlayed) -> None:
+    """Also where no act of an operator tells of it."""
+    played = make()
+    played.push(MANY, waited=WAITED)
+    played.app.operate(played.worker).reshard(to=2, unreplicated=True)
+    played.clock.advance(590)
+    late = played.late()
+    assert "somebody is at it" == late.cause
+    assert late.says.endswith("its declaration of 2 shards was changed 10 minutes ago.")
+
+    played.clock.advance(20)
+
+    assert "somebody is at it" != played.late().cause
+
+
 def test_a_queue_that_nobody_watched_is_told_by_the_present(make: MakePlayed) -> None:
     """What needs minutes is not told then, and how they come about is."""
     played = make()

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.operate.auto.facts import WORK_OFF
+from lowkiq_lambda.operate.lateness.samples import LONGEST
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
 
@@ -36,7 +37,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     when failures were a good part of a minute, `rests_until`: after a move that was turned round. `useless_at`: when a
     move turned out not to have helped. `lags`: the lag of each minute. `told`, `told_at`: the last line that was said.
     `untold`: the line of a move that is about to begin, as its process may die before it is told. `tidied_at`: the move
-    back behind which no schedule is left over.
+    back behind which no schedule is left over. `back_at`: when the queue was looked at again after minutes in which
+    nobody could, as in an outage.
     `forecasts`: the simulated 95th percentile of waits by the number of shards, at `forecast_at`.
     """
 
@@ -47,6 +49,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     rests_until: float | None = None
     useless_at: float | None = None
     lags: tuple[tuple[float, float], ...] = ()
+    back_at: float | None = None
     forecast_at: float = 0.0
     forecasts: tuple[tuple[int, float], ...] = ()
     told: str = ""
@@ -66,7 +69,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     def with_lag(self, now: float, lag: float) -> "Memory":
         """The same, with the lag of this minute."""
         kept = [each for each in self.lags if 0 <= now - each[0] <= _LAGS_FOR]
-        return msgspec.structs.replace(self, lags=(*kept, (now, lag)))
+        is_back = self.lags and now - self.lags[-1][0] > LONGEST
+        return msgspec.structs.replace(self, lags=(*kept, (now, lag)), back_at=now if is_back else self.back_at)
 
     def lag_of(self, since: float, until: float) -> float | None:
         """The 95th percentile of the lag in this time; None where nothing is known of it."""

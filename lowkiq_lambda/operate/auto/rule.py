@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from lowkiq_lambda.operate.auto.facts import AutoFacts, busiest_of_day, is_quietest
 from lowkiq_lambda.operate.auto.memory import BETTER, DAY, Memory
 from lowkiq_lambda.operate.auto.sizes import Forecast, ShardsSize, cost_of, size_of
+from lowkiq_lambda.operate.lateness.at_it import BEGAN
 from lowkiq_lambda.operate.lateness.causes import ENOUGH, LOOKED, UNKNOWN
 from lowkiq_lambda.operate.lateness.words import lasting
 
@@ -90,6 +91,8 @@ def _waits(facts: AutoFacts, memory: Memory) -> Iterator[str]:
         yield f"it moved {lasting(max(0.0, since))} ago, and the effect is waited for"
     if len(memory.moves_since(facts.now - DAY)) >= A_DAY:
         yield f"it moved {A_DAY} times within a day"
+    if memory.back_at is not None and facts.now - memory.back_at < BEGAN:
+        yield f"nobody could look at it until {lasting(facts.now - memory.back_at)} ago, as in an outage"
 
 
 def _bars(facts: AutoFacts, memory: Memory) -> Iterator[str]:

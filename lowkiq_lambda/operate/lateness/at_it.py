@@ -13,7 +13,7 @@ from lowkiq_lambda.views.runs import Release
 ACTED: Final = 600.0
 """Seconds after an operator's act in which its effect is waited for."""
 BEGAN: Final = 900.0
-"""Seconds after the start of a release or a daemon in which caches fill and shards are dealt anew."""
+"""Seconds after the start of a release or a daemon in which caches fill and shards are dealt anew; or an outage."""
 
 
 _SHORT: Final = 120.0
@@ -30,7 +30,8 @@ class Around(NamedTuple):
 
 def at_it(now: float, metrics: QueueMetrics, layout: Layout, around: Around) -> str:
     """A clause that says who or what is at it, the most telling one; empty where nobody is."""
-    return next(chain(_of_queue(metrics, layout), _acts(now, around), _starts(now, around)), "")
+    clauses = chain(_of_queue(metrics, layout), _acts(now, around), _declared(now, layout), _starts(now, around))
+    return next(clauses, "")
 
 
 def _of_queue(metrics: QueueMetrics, layout: Layout) -> Iterator[str]:
@@ -46,6 +47,12 @@ def _acts(now: float, around: Around) -> Iterator[str]:
     for act in around.activity:
         if 0 <= now - act.at <= ACTED and act.action != NOTED:
             yield f"{act.who} did {act.action!r} on it {_ago(now - act.at)} ago"
+
+
+def _declared(now: float, layout: Layout) -> Iterator[str]:
+    # Of another declaration nobody notes the time, but for the count of shards: it needs a queue without jobs.
+    if 0 <= now - layout.at <= ACTED:
+        yield f"its declaration of {layout.after} shards was changed {_ago(now - layout.at)} ago"
 
 
 def _starts(now: float, around: Around) -> Iterator[str]:
