@@ -1,5 +1,6 @@
 """Queues played on a real server: one that needs shards gets a proposal, or the shards, and no other does."""
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -218,6 +219,17 @@ def test_the_lag_is_back_under_its_target(sized: Sized) -> None:
     (move,) = sized.state.moves
     assert move.lag_after is not None
     assert move.lag_after < move.lag_before / 2
+
+
+def test_a_hot_id_has_its_measured_share(sized: Sized) -> None:
+    """In the line of the activity, without its name."""
+    sized.push(MANY, waited=WAITED)
+    sized.push(["hot"], payloads=9_000, waited=WAITED - 1)
+
+    says = sized.sized(9).says
+
+    assert re.search("stays at 1: one id has [0-9]+% of the jobs in its shard", says)
+    assert "hot" not in says
 
 
 def test_a_hold_stops_it_and_a_release_ends_that(sized: Sized) -> None:

@@ -112,9 +112,9 @@ def test_a_refusal_has_a_reason(changes: dict[str, Any], reason: str) -> None:
 
 def test_a_refusal_for_one_id_names_the_command_that_tells_which() -> None:
     """The line itself stands in the activity for months, where no id belongs."""
-    facts = replace(NEEDS, cause="hot ids", clause="most of its work is that of one id, such as 'ada'")
+    facts = replace(NEEDS, cause="hot ids", clause="the id 'ada' has 84% of what is due in its shard", part=0.84)
 
-    assert refusal_of(facts, Unmoved("-")).endswith("one id has most of its jobs (id in lowkiq why)")
+    assert refusal_of(facts, Unmoved("-")).endswith("one id has 84% of the jobs in its shard (id in lowkiq why)")
 
 
 @pytest.mark.parametrize(

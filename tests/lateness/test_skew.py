@@ -163,6 +163,21 @@ def test_an_id_that_is_not_due_now_weighs_by_its_share() -> None:
     assert 90.0 == pytest.approx(due[shard_for("hot")]["hot"])
 
 
+def test_the_share_of_the_hottest_id_is_that_of_its_shard() -> None:
+    """A twenty-fifth of all jobs is most of one of 80 shards."""
+    due: list[dict[str, float]] = [{} for _ in range(80)]
+    for number in range(8_000):
+        due[digest(str(number)) % 80][str(number)] = 1.0
+    others = len(due[digest("hot") % 80])
+    due[digest("hot") % 80]["hot"] = 320.0
+
+    hot = hot_of(due, 160)
+
+    assert hot is not None
+    assert ("hot", 320 / (320 + others)) == (hot.hottest, hot.part)
+    assert hot.part > 0.7
+
+
 def test_a_late_queue_keeps_the_load_of_an_id_that_is_seldom_due(play: Any) -> None:
     """Its shard stays as full with twice as many, and by the ids that are due alone it would not."""
     played = play(shards_count=2, concurrency=1)

@@ -22,8 +22,8 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A queue at `now` (Unix seconds), with `shards` that have `concurrency` slots each.
 
     `late`: whether it misses its target; then `cause`, `minutes`, `looked`, `evidence` and `clause` are those of its
-    lateness, and `advice` what helps. `are_fixed`: its calls wait, and code says how many run at once. `lag`: seconds,
-    `rises`: by how many a second. `load`: slots that its work takes.
+    lateness, and `part` that of the hottest id in its shard. `are_fixed`: its calls wait, and code says how many run at
+    once. `lag`: seconds, `rises`: by how many a second. `load`: slots that its work takes.
     `busy`: the share of the late shards' slots. `threads`: of all processes that drain. `ids`: that a move carries.
     `length`: that wait. `failing`: whether failures were a good part of any known minute, `dying`: whether ids died in
     them. `at_it`: a clause about what somebody does, of a queue that does not lag. `hours`: of the last week;
@@ -42,7 +42,7 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     minutes: int = 0
     looked: int = 0
     clause: str = ""
-    advice: str = ""
+    part: float = 0.0
     evidence: tuple[str, ...] = ()
     lag: float = 0.0
     rises: float = 0.0

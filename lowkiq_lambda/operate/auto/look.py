@@ -202,7 +202,7 @@ class AutoLook:
             minutes=verdict.minutes,
             looked=verdict.looked,
             clause=words.clause,
-            advice=words.advice.replace("QUEUE", self.name),
+            part=present.part,
             evidence=words.evidence,
             rises=rises_of(memory.lags[-len(usable) :] if usable else ()),
             load=load_of(usable, common.concurrency, self._metrics.due),

@@ -1,15 +1,11 @@
 """What is said of the shards of a queue: a line for the activity, pages and terminals."""
 
-from typing import Final
-
 from lowkiq_lambda.operate.auto.facts import AutoFacts
 from lowkiq_lambda.operate.auto.rule import Proposal, Unmoved
 from lowkiq_lambda.operate.auto.sizes import pause_of
 from lowkiq_lambda.operate.lateness.causes import LOOKED
 from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.views.auto import AutoDecision
-
-HOT: Final = "one id has most of its jobs (id in lowkiq why)"
 
 
 def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] | None) -> str:
@@ -26,7 +22,8 @@ def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] 
 
 def refusal_of(facts: AutoFacts, refusal: Unmoved) -> str:
     """The line of a queue that lags and stays as it is."""
-    reason = HOT if facts.cause == "hot ids" else refusal.reason
+    hot = f"one id has {facts.part:.0%} of the jobs in its shard (id in lowkiq why)"
+    reason = hot if facts.cause == "hot ids" else refusal.reason
     return f"lags {lasting(facts.lag)} and stays at {facts.shards}: {reason}"
 
 

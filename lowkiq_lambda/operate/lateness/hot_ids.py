@@ -20,10 +20,14 @@ class DueSizesReply(ReplyShape, frozen=True):
 
 
 class Hot(NamedTuple):
-    """The share of its load that the busiest shard would keep, and the id with the most payloads in it."""
+    """The share of its load that the busiest shard would keep, and the id with the most payloads in it.
+
+    `part`: that this id has of what is due in its present shard.
+    """
 
     share: float
     hottest: str
+    part: float
 
 
 def read_hot(reader: ShardReader, shards: Sequence[ShardRef], now: float, *, counts: bool = False) -> Hot | None:
@@ -76,8 +80,14 @@ def hot_of(sizes: Sequence[Mapping[str, float]], count: int, *, by_tenant: bool 
             number = place(job_id) % count
             loads[number] = loads.get(number, 0.0) + size
     number = max(loads, key=loads.__getitem__)
-    in_it = {job_id: size for own in sizes for job_id, size in own.items() if place(job_id) % count == number}
-    return Hot(loads[number] / present, max(in_it, key=in_it.__getitem__))
+    in_it = (
+        (size, job_id, size / sum(own.values()))
+        for own in sizes
+        for job_id, size in own.items()
+        if place(job_id) % count == number
+    )
+    _, hottest, part = max(in_it)
+    return Hot(loads[number] / present, hottest, part)
 
 
 def _texts(ids: Sequence[bytes | int]) -> list[str]:

@@ -128,6 +128,7 @@ class QueueLook:
             usual=usual_took(hours.result, self.now, fmean(fills) if fills else None),
             hot=load and load.share,
             hottest=load.hottest if load else "",
+            part=load.part if load else 0.0,
             computing=self._computing(samples),
         )
         verdict = judge(minutes, present)

@@ -80,9 +80,9 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     `at_it`: a clause with the people or the change at work, or empty. `limits`: the limits that count, in words.
     `suspects`: ids that run alone, as they failed in company or their process died. `usual`: seconds of a call in the
     median hour of the last week, of calls with as many ids. `hot`: the share of its load that the busiest shard would
-    keep with twice the shards, and `hottest` the id with the most payloads in it. `computing`: as in `Minute`, where
-    handlers show none. `waits`: seconds for which ids may wait for a holder. `most`: to which holders raise
-    `concurrency` by themselves; None: code says it.
+    keep with twice the shards, and `hottest` the id with the most payloads in it, with its `part` of its present
+    shard. `computing`: as in `Minute`, where handlers show none. `waits`: seconds for which ids may wait for a holder.
+    `most`: to which holders raise `concurrency` by themselves; None: code says it.
     """
 
     limit: float = LATE
@@ -96,4 +96,5 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     usual: float | None = None
     hot: float | None = None
     hottest: str = ""
+    part: float = 0.0
     computing: float | None = None

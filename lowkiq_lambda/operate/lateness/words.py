@@ -104,7 +104,8 @@ def _compute(last: Minute, present: Present) -> tuple[str, str]:
 
 def _hot(_last: Minute, present: Present) -> tuple[str, str]:
     share = f"{(present.hot or 0.0) * 100:.0f}%"
-    clause = f"most of its work is that of one id, such as {present.hottest!r}: twice the shards would leave {share}"
+    part = f"the id {present.hottest!r} has {present.part:.0%} of what is due in its shard"
+    clause = f"{part}, and twice the shards would leave {share}"
     advice = "Spread its work over several ids, raise payloads_at_once, or make the handler faster: shards do not help."
     return f"{clause} of the busiest shard's load in one", advice
 
