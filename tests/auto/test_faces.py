@@ -24,7 +24,7 @@ from tests.kit.web import Browser
 from tests.kit.workers import declare
 
 MODULE: Final = "app_of_auto"
-LINE: Final = "1 → 4 shards: for 7 of 8 min all were held"
+LINE: Final = "1 → 4 shards: for 7 of 7 min late shards were full, 1 of 1 in the last"
 
 
 @pytest.fixture

@@ -79,7 +79,19 @@ def test_full_shards_become_more(sized: Sized, monkeypatch: pytest.MonkeyPatch, 
     assert (4, "proposal", "shards", ()) == (sized.shards, decision.answer, decision.cause, decision.bars)
     (line,) = sized.lines
     assert ("auto", "reshard", 4) == (line.who, line.action, line.changed)
-    assert line.target.startswith("1 → 4 shards: for 7 of 8 min all were held, slots 95% busy, oldest 18 minutes")
+    assert line.target.startswith(
+        "1 → 4 shards: for 7 of 7 min late shards were full, 1 of 1 in the last, slots 95% busy, oldest 18 minutes"
+    )
+
+
+def test_what_is_switched_off_says_so(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """The command line still tells what a queue needs."""
+    sized = Sized(make_app, clock, queue_name, mode="off")
+    sized.arrive_late()
+    for _ in range(8):
+        sized.minute()
+
+    assert 'auto is "off"' == sized.app.operate(sized.worker).auto.decide().bars[0]
 
 
 def test_a_proposal_waits_for_a_yes(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:

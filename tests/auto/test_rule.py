@@ -12,7 +12,7 @@ from lowkiq_lambda import Auto, DeclarationError
 from lowkiq_lambda.operate.auto.facts import AutoFacts
 from lowkiq_lambda.operate.auto.memory import Memory
 from lowkiq_lambda.operate.auto.rule import Fine, Proposal, Unmoved, decide
-from lowkiq_lambda.operate.auto.words import refusal_of
+from lowkiq_lambda.operate.auto.words import line_of, refusal_of
 from lowkiq_lambda.operate.lateness.causes import ROWS, judge
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.auto import AutoMove
@@ -110,6 +110,18 @@ def test_a_refusal_has_a_reason(changes: dict[str, Any], reason: str) -> None:
     assert verdict.reason.startswith(reason)
 
 
+def test_the_line_has_the_numbers_that_were_measured() -> None:
+    """Minutes of those that are known, and shards of those that are late: two thirds of them suffice."""
+    facts = replace(NEEDS, looked=7, full=(4, 5))
+    verdict = sized(facts)
+
+    assert isinstance(verdict, Proposal)
+    assert line_of(facts, verdict, (19.8, 0.03)) == (
+        "5 → 10 shards: for 6 of 7 min late shards were full, 4 of 5 in the last, slots 97% busy, oldest 60 s"
+        "; p95 20 s → 30 ms expected, pause some 2.0 s"
+    )
+
+
 def test_a_refusal_for_one_id_names_the_command_that_tells_which() -> None:
     """The line itself stands in the activity for months, where no id belongs."""
     facts = replace(NEEDS, cause="hot ids", clause="the id 'ada' has 84% of what is due in its shard", part=0.84)
@@ -143,6 +155,7 @@ def test_a_simulation_may_ask_for_more_or_refuse() -> None:
     ("changes", "memory", "bar"),
     [
         ({"mode": "propose"}, Memory(), 'auto is "propose"'),
+        ({"mode": "off"}, Memory(), 'auto is "off"'),
         ({}, Memory(moved_by_hand=NOW - 86_400), "somebody else moved it 24.0 hours ago"),
         ({}, Memory(useless_at=NOW - 86_400), "its last move did not help"),
         ({"dying": True}, Memory(), "ids die"),

@@ -24,7 +24,8 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     `late`: whether it misses its target; then `cause`, `minutes`, `looked`, `evidence` and `clause` are those of its
     lateness, and `part` that of the hottest id in its shard. `are_fixed`: its calls wait, and code says how many run at
     once. `lag`: seconds, `rises`: by how many a second. `load`: slots that its work takes.
-    `busy`: the share of the late shards' slots. `threads`: of all processes that drain. `ids`: that a move carries.
+    `busy`: the share of the late shards' slots, and `full`: how many of how many were, both in the last minute.
+    `threads`: of all processes that drain. `ids`: that a move carries.
     `length`: that wait. `failing`: whether failures were a good part of any known minute, `dying`: whether ids died in
     them. `at_it`: a clause about what somebody does, of a queue that does not lag. `hours`: of the last week;
     `any_hour`: a way back may be told in each. `mode`: what the app allows. `schedules`: of shards, on AWS: none are
@@ -34,7 +35,7 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     shards: int
     bounds: Auto
-    mode: Literal["propose", "act"] = "propose"
+    mode: Literal["propose", "act", "off"] = "propose"
     concurrency: int = 1
     is_late: bool = False
     cause: Cause | None = None
@@ -48,6 +49,7 @@ class AutoFacts(msgspec.Struct, frozen=True, kw_only=True):
     rises: float = 0.0
     load: float = 0.0
     busy: float = 0.0
+    full: tuple[int, int] = (0, 0)
     threads: int = 0
     ids: int = 0
     length: int = 0

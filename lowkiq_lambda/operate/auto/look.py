@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.auto.sizes import pause_of
 from lowkiq_lambda.operate.auto.words import line_of, refusal_of
 from lowkiq_lambda.operate.lateness.causes import failures
 from lowkiq_lambda.operate.lateness.kept import read_hours
-from lowkiq_lambda.operate.lateness.look import Evidence, QueueLook
+from lowkiq_lambda.operate.lateness.look import QueueLook
 from lowkiq_lambda.operate.lateness.samples import lag_of
 from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -156,7 +156,7 @@ class AutoLook:
             now=self.now,
             shards=shards,
             bounds=self.bounds,
-            mode="act" if config.auto == "act" else "propose",
+            mode=config.auto,
             concurrency=self._late.concurrency,
             lag=self._lag,
             ids=metrics.length + metrics.morgue_length,
@@ -191,6 +191,7 @@ class AutoLook:
         verdict, usable, present, samples = evidence
         words = self._late.words(evidence)
         self._minutes = usable
+        late = usable[-1].late(present.limit) if usable else []
         # Where code fixes how many calls run at once, nothing but shards can give a queue more slots.
         are_fixed = verdict.cause == "slots" and present.most is None
         cause = "shards" if are_fixed else verdict.cause
@@ -206,7 +207,8 @@ class AutoLook:
             evidence=words.evidence,
             rises=rises_of(memory.lags[-len(usable) :] if usable else ()),
             load=load_of(usable, common.concurrency, self._metrics.due),
-            busy=_busy(evidence),
+            busy=fmean(shard.busy for shard in late) if late else 0.0,
+            full=(sum(shard.is_full for shard in late), len(late)),
             threads=samples[-1].threads,
             failing=any(failures(minute, present) for minute in usable),
             dying=_dying(samples),
@@ -242,8 +244,3 @@ class AutoLook:
 
 def _dying(samples: Sequence["Sample"]) -> bool:
     return any(after.dead > before.dead for before, after in pairwise(samples))
-
-
-def _busy(evidence: Evidence) -> float:
-    late = evidence.usable[-1].late(evidence.present.limit) if evidence.usable else []
-    return fmean([shard.busy for shard in late]) if late else 0.0

@@ -98,7 +98,7 @@ def _waits(facts: AutoFacts, memory: Memory) -> Iterator[str]:
 def _bars(facts: AutoFacts, memory: Memory) -> Iterator[str]:
     """Why a proposal is not carried out by itself."""
     if facts.mode != "act":
-        yield 'auto is "propose"'
+        yield f'auto is "{facts.mode}"'
     if memory.moved_by_hand is not None and facts.now - memory.moved_by_hand < BY_HAND:
         yield f"somebody else moved it {lasting(max(0.0, facts.now - memory.moved_by_hand))} ago"
     if memory.useless_at is not None:

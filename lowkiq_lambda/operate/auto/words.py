@@ -3,7 +3,6 @@
 from lowkiq_lambda.operate.auto.facts import AutoFacts
 from lowkiq_lambda.operate.auto.rule import Proposal, Unmoved
 from lowkiq_lambda.operate.auto.sizes import pause_of
-from lowkiq_lambda.operate.lateness.causes import LOOKED
 from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.views.auto import AutoDecision
 
@@ -13,7 +12,9 @@ def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] 
     pause = f"pause some {lasting(pause_of(facts.ids, facts.shards))}"
     if proposal.to < facts.shards:
         return f"{facts.shards} → {proposal.to} shards: half of them suffice for the busiest minute of a day, {pause}"
-    why = f"for {facts.minutes} of {LOOKED} min all were held, slots {facts.busy:.0%} busy, oldest {lasting(facts.lag)}"
+    full, late = facts.full
+    why = f"for {facts.minutes} of {facts.looked} min late shards were full, {full} of {late} in the last"
+    why = f"{why}, slots {facts.busy:.0%} busy, oldest {lasting(facts.lag)}"
     hope = "" if expected is None else f"; p95 {lasting(expected[0])} → {lasting(expected[1])} expected"
     cheaper = "; its calls wait, and with a higher concurrency no move is needed" if facts.are_fixed else ""
     short = f"; {proposal.size.short}" if proposal.size.short else ""
