@@ -79,7 +79,7 @@ def test_a_move_of_somebody_that_has_just_ended_stays(sized: Sized, monkeypatch:
 
     assert (16, [], []) == (sized.shards, sized.lines, moves_of(sized))
     sized.sized(1)
-    assert ("proposal", ("somebody else moved it 60 s ago",)) == (sized.decision.answer, sized.decision.bars)
+    assert ("refusal", "somebody is at it") == (sized.decision.answer, sized.decision.cause)
     assert (16, []) == (sized.shards, moves_of(sized))
 
 

@@ -289,7 +289,7 @@ def test_pushes_of_a_late_queue_are_those_that_were_counted(shop: ShopOfCommands
 def test_a_young_queue_is_simulated_by_its_minutes(shop: ShopOfCommands) -> None:
     """It is three minutes old: its pace is not that of a quarter of an hour, and no push is missing."""
     keep_arrivals(shop, 2, 600)
-    shop.worker.push("late", due_at=time.time() - 170)
+    shop.worker.push("late", due_at=time.time() - 100)
     code, text, error = shop.run("simulate", shop.queue, "--took", "50ms", "--ids", "50", "--try", "compute=daemon:1x5")
     pace = re.search(r", ([0-9.]+)/s in the busiest minute", text)
 
