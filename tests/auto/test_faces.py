@@ -75,7 +75,7 @@ def test_the_command_tells_and_does(sized: Sized, capsys: pytest.CaptureFixture[
     text = capsys.readouterr().out
     assert f"{name}: {LINE}" in text
     assert "Cause: shards, in 7 of the last 7 minutes." in text
-    assert "ids, each waits for 2.0 s at most." in text
+    assert "ids, each waits for some 2.0 s." in text
     assert "Bounds: 1 to 80 shards, lag up to 5 s; auto is 'propose'." in text
     assert f"-> carry it out: lowkiq auto {name} --do" in text
 

@@ -14,7 +14,7 @@ def line_of(facts: AutoFacts, proposal: Proposal, expected: tuple[float, float] 
         return f"{facts.shards} → {proposal.to} shards: half of them suffice for the busiest minute of a day, {pause}"
     full, late = facts.full
     why = f"for {facts.minutes} of {facts.looked} min late shards were full, {full} of {late} in the last"
-    why = f"{why}, slots {facts.busy:.0%} busy, oldest {lasting(facts.lag)}"
+    why = f"{why}, slots {min(1.0, facts.busy):.0%} busy, oldest {lasting(facts.lag)}"
     hope = "" if expected is None else f"; p95 {lasting(expected[0])} → {lasting(expected[1])} expected"
     cheaper = "; its calls wait, and with a higher concurrency no move is needed" if facts.are_fixed else ""
     short = f"; {proposal.size.short}" if proposal.size.short else ""
@@ -36,5 +36,5 @@ def lines_of(decision: AutoDecision) -> list[str]:
         lines.append(f"Cause: {decision.cause}, {held}.")
     lines += [f"  {line}" for line in decision.evidence]
     if decision.to is not None:
-        lines.append(f"A move carries {decision.ids:,} ids, each waits for {lasting(decision.pause)} at most.")
+        lines.append(f"A move carries {decision.ids:,} ids, each waits for some {lasting(decision.pause)}.")
     return [*lines, *(f"It is not made by itself: {bar}." for bar in decision.bars)]

@@ -113,8 +113,8 @@ def judge(minutes: Sequence[Minute | None], present: Present) -> CauseVerdict:
     """The cause, by the last minutes, of which those that are None are unknown. The queue has to be late now."""
     usable = [minute for minute in minutes[-LOOKED:] if minute is not None]
     if present.at_it:
-        # A fact, which no measure has to confirm; and the measures beside it may show its effect.
-        return CauseVerdict("somebody is at it", len(usable), len(usable))
+        # A fact of now, which no minute has to confirm; and the minutes beside it may show its effect.
+        return CauseVerdict("somebody is at it", 0, 0)
     if len(usable) < LOOKED - UNKNOWN:
         return CauseVerdict(None, 0, len(usable))
     for cause, count in held_minutes(usable, present):

@@ -145,7 +145,7 @@ def _numbers(last: Minute | None, present: Present) -> tuple[str, ...]:
     lines = [f"late shards: {len(late)} of {len(last.shards)}"]
     if late and last.seconds:
         busy, held = (sum(values) / len(late) for values in ([s.busy for s in late], [s.held for s in late]))
-        lines.append(f"of these shards, slots busy {busy:.0%}, under a lease {held:.0%} of the minute")
+        lines.append(f"of these shards, slots busy {min(1.0, busy):.0%}, under a lease {held:.0%} of the minute")
     if last.seconds:
         lines.append(f"ended {last.ended:,}, failed {last.failed:,} ids in {lasting(last.seconds)}")
     if last.took is not None and last.fill is not None:
