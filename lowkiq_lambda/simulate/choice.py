@@ -36,7 +36,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     of a processor; `timeout`: how long its invocations may drain; `period`: from one invocation of
     a schedule to the next; `cold_start`: of an invocation without a warm environment.
     `max_running`: visits at once of the whole queue, each with `concurrency` calls; `rate`: ids a second that may
-    begin; 0: no limit.
+    begin, all of them in any `rate_per` seconds at once; 0: no limit.
     `failures`: share of the ids of a call that fail, and run again after `retry_in`, and later after the fourth power
     of their retries more. `outages`: (from, until), on the clock of the trace, in which nothing is claimed, such as
     the pause of a reshard. `breakdowns`: the same, in which each call fails as a whole.
@@ -61,6 +61,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     cold_start: Seconds = 1.0
     max_running: Annotated[int, Meta(ge=0)] = 0
     rate: Annotated[float, Meta(ge=0)] = 0.0
+    rate_per: Annotated[float, Meta(gt=0)] = 1.0
     failures: Share = 0.0
     retry_in: Seconds = 15.0
     max_retry_count: Annotated[int, Meta(ge=0)] = 25

@@ -163,7 +163,7 @@ class SimulatedQueue:
         self.lags = [0.0]
         self.depths: list[int] = []
         self.pushed = 0
-        self._next_permit = 0.0
+        self._permits = deque[float](maxlen=max(1, round(choice.rate * choice.rate_per)))
         self._is_plain = not (choice.failures or choice.payloads_at_once or choice.breakdowns or self._tenants)
         self.outages, self.breakdowns = (
             [(since - trace.starts_at, until - trace.starts_at) for since, until in spans]
@@ -276,11 +276,13 @@ class SimulatedQueue:
         return seconds
 
     def permitted_at(self, at: float, ids: int) -> float:
-        """When so many ids may begin by the rate: a second's worth may begin at once."""
-        rate = self.choice.rate
-        begin_at = max(at, self._next_permit - 1.0)
-        self._next_permit = max(self._next_permit, begin_at) + ids / rate
-        return begin_at
+        """When so many ids may begin by the rate: as many as it allows in its time may begin at once."""
+        permits = self._permits
+        for _ in range(ids):
+            if len(permits) == permits.maxlen:
+                at = max(at, permits[0] + len(permits) / self.choice.rate)
+            permits.append(at)
+        return at
 
     def free(self, ids: list[int], at: float) -> None:
         """They are settled: those that were pushed meanwhile, or are to run again, wait in their line."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lowkiq_lambda import Auto, Worker
+from lowkiq_lambda import Auto, Debounce, Rate, Worker
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.simulate.choices import tried
 from lowkiq_lambda.cli.simulate.plots import braille, svg
@@ -383,6 +383,60 @@ def test_a_queue_whose_holders_find_their_numbers_is_simulated(
 
     assert 0 == code, error
     assert "minute, 1 shard, concurrency 7, batch 9" in text
+
+
+def limited_shop(shop: ShopOfCommands, capsys: pytest.CaptureFixture[str], **fields: Any) -> ShopOfCommands:
+    """A queue of ten shards with calls of 50 ms, half of which wait, whose worker declares so much."""
+    body = {"queue_name": f"{shop.queue}-limited", "shards_count": 10, "perform": lambda *_: None, **fields}
+    limited = ShopOfCommands(shop.app, shop.app.worker(type("Limited", (Worker,), body)), capsys)
+    keep_two_hours(limited)
+    return limited
+
+
+LIMITED_RUN: Final = "--ids 50 --skew 0 --spread 0 --took 5s --lag-p95 40s --try compute=daemon:1x10"
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "why"),
+    [
+        ({"max_running": 1}, None, "the limit max_running=1 sets the pace"),
+        ({"rate": Rate(4, per=60)}, None, "the limit rate=4/60s sets the pace"),
+        ({}, 1, "the limit max_running=1 sets the pace"),
+    ],
+)
+def test_a_queue_is_simulated_with_its_own_limits(
+    shop: ShopOfCommands, capsys: pytest.CaptureFixture[str], fields: dict[str, Any], most: int | None, why: str
+) -> None:
+    """Those of its worker, and those that an operator has set; what the command line says counts more."""
+    limited = limited_shop(shop, capsys, **fields)
+    if most:
+        shop.app.operate(limited.worker).limits.set(max_running=most)
+    code, text, error = limited.run("simulate", limited.queue, *LIMITED_RUN.split())
+    overruled, *_ = limited.run(
+        "simulate", limited.queue, *LIMITED_RUN.split(), "--limit", "max_running=9", "--limit", "rate=99/s"
+    )
+
+    assert (1, 0) == (code, overruled), error
+    assert why in text
+
+
+def test_what_a_worker_declares_and_nothing_plays_is_a_guess(
+    shop: ShopOfCommands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its delay of retries only where something fails; how many payloads a call gets is played."""
+    fields = {"debounce": Debounce(quiet=1.0), "waits_for": ("others",), "retry_in": lambda *_: 60.0}
+    limited = limited_shop(shop, capsys, payloads_at_once=1, **fields)
+    words = ("simulate", limited.queue, "--ids", "1", "--skew", "0", "--took", "9ms", "--try", "compute=minute")
+    _, plain, error = limited.run(*words)
+    (failing, breaking), calls = (
+        [limited.run(*words, f"--{name}")[1] for name in ("failures=1%", "breakdown=10:00-10:01")],
+        json.loads(limited.run(*words, "--json")[1]),
+    )
+
+    assert "guessed  waits_for, debounce: left out, as the simulation plays no such declaration" in plain, error
+    assert "guessed  waits_for, debounce, retry_in: left out" in failing
+    assert "guessed  waits_for, debounce, retry_in: left out" in breaking
+    assert calls["jobs"] == calls["calls"]
 
 
 def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,6 +210,17 @@ def test_a_rate_sets_the_pace() -> None:
     assert outcome.runs / 20 == pytest.approx(outcome.end, rel=0.05)
 
 
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_what_a_rate_allows_in_its_time_may_begin_at_once(concurrency: int) -> None:
+    """Of thirty ids at once ten begin, ten a minute later, and ten after two: so many in any minute."""
+    trace = Trace.of_rows((0.0, number, 1) for number in range(30))
+    choice = Choice(rate=10 / 60, rate_per=60.0, concurrency=concurrency)
+    outcome = simulate(trace, Times(fixed=0.001), choice)
+
+    assert (0.0, 60.0, 120.0) == tuple(round(seconds, 1) for seconds in (*outcome.lag[:2], outcome.lag[2]))
+    assert 60.0 == pytest.approx(outcome.mean, abs=0.5)
+
+
 def test_what_is_pushed_in_an_outage_waits_for_its_end() -> None:
     """The longest wait is as long as the outage, and a little longer than it where much has come together."""
     outcome = simulate(BURST, Times(fixed=0.001), Choice(outages=((60.0, 90.0),)))

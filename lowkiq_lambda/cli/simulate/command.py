@@ -189,7 +189,10 @@ def simulate_queue(  # noqa: PLR0913 - the options
 
     if svg is not None and (svg.is_dir() or not svg.parent.is_dir()):
         raise ConfigError(f"--svg {svg} is refused: give a file in a folder that exists.")
-    base = msgspec.structs.replace(limited(attempt.limit, Choice(threads=5)), failures=attempt.failures)
+    base = limited(attempt.limit, Choice(threads=5))
+    # That there is one counts for what is guessed; when it is, the trace tells.
+    breaks = ((0.0, 0.0),) if attempt.breakdown else ()
+    base = msgspec.structs.replace(base, failures=attempt.failures, breakdowns=breaks)
     words = LoadWords(
         rate=load.rate,
         peaks=load.peak,

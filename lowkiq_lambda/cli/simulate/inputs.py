@@ -10,7 +10,7 @@ import msgspec
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.queues import NamedQueue, app_of, queue_of
 from lowkiq_lambda.cli.simulate.choices import per_second
-from lowkiq_lambda.declare.worker import at_most
+from lowkiq_lambda.declare.worker import Worker, at_most
 from lowkiq_lambda.operate.presentation.formatting import duration, utc
 from lowkiq_lambda.operate.presentation.moments import seconds_of
 from lowkiq_lambda.simulate.choice import Choice
@@ -29,6 +29,7 @@ _TOOK: Final = 0.05
 _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _FEWEST_TENANTS: Final = 2
+_UNPLAYED: Final = ("tenant_rate", "waits_for", "block_except", "debounce")
 _LIKE: Final = 1.25
 """Fills of calls that differ by less do not tell how long each id takes."""
 
@@ -180,7 +181,7 @@ def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:
             f"pushes: as many as ended, so that {waits}, and the queue is later than this (--rate, and no QUEUE)"
         )
     times = _measured(load, history, hours, guesses)
-    base = _present(queue, base)
+    base = _present(queue, base, guesses)
     load, base = _with_tenants(load, base, queue, guesses)
     if not any(rates):
         raise ConfigError(f"The queue {queue.name!r} has done nothing in 72 hours: give --rate, or --trace.")
@@ -317,12 +318,21 @@ def _fitted(hours: Sequence[HourDigest]) -> tuple[float, float]:
     return max(0.0, took - each * fill), each
 
 
-def _present(queue: NamedQueue, base: Choice) -> Choice:
-    worker: Any = queue.worker
+def _present(queue: NamedQueue, base: Choice, guesses: list[str]) -> Choice:
+    """The choice with the queue's shards and limits, where the command line has none, and what its worker declares."""
+    worker, limits = queue.worker, queue.operate.limits.explain()
     changes: dict[str, Any] = {"shards": len(queue.shards.layout.live)}
+    changes["max_running"] = base.max_running or limits.max_running or 0
+    if limits.rate and not base.rate:
+        changes |= {"rate": limits.rate.ids / limits.rate.per, "rate_per": limits.rate.per}
     if worker is not None:
         changes |= {"batch": at_most(worker.batch_size), "concurrency": at_most(worker.concurrency)}
-        changes |= {"max_retry_count": worker.max_retry_count, "tenants": worker.tenants or "none"}
+        changes |= {name: getattr(worker, name) for name in ("max_retry_count", "payloads_at_once")}
+        changes["tenants"] = worker.tenants or "none"
+        names = (*_UNPLAYED, "retry_in") if base.failures or base.breakdowns else _UNPLAYED
+        left = [name for name in names if getattr(worker, name) != getattr(Worker, name)]
+        if left:
+            guesses.append(f"{', '.join(left)}: left out, as the simulation plays no such declaration of a worker")
     return msgspec.structs.replace(base, **changes)
 
 

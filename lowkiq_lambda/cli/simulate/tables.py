@@ -204,7 +204,8 @@ def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tup
     yield bool(choice.breakdowns) and is_late, "calls fail during the breakdown, and their ids run again later"
     ids_a_second = result.pushes * outcome.runs / max(1, outcome.jobs)
     paced = bool(choice.rate) and is_late and ids_a_second > _BUSY * choice.rate
-    yield paced, f"the limit rate={choice.rate:g}/s sets the pace"
+    per = "" if choice.rate_per == 1.0 else f"{choice.rate_per:g}"
+    yield paced, f"the limit rate={choice.rate * choice.rate_per:g}/{per}s sets the pace"
     most = choice.max_running * choice.concurrency
     bounded = bool(most) and is_late and peak * slots_of(row) > _BUSY * most
     yield bounded, f"the limit max_running={choice.max_running} sets the pace"
