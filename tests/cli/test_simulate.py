@@ -98,6 +98,18 @@ def test_a_program_reads_a_line_for_each_choice(capsys: pytest.CaptureFixture[st
     assert all(one["low"] <= one["p95"] <= one["high"] for one in lines)
 
 
+@pytest.mark.parametrize("computes", ["daemon:1x5,fargate:1x1", "fargate:1x1,daemon:1x5"])
+def test_own_machines_have_no_price_beside_a_task_of_their_size(
+    capsys: pytest.CaptureFixture[str], computes: str
+) -> None:
+    """In both orders, though both are the same to the simulation."""
+    text = printed(capsys, f"{FEW} --json --try compute={computes}")
+    dollars = {line["choice"].split(",")[0]: line["dollars"] for line in map(json.loads, text.splitlines())}
+
+    assert dollars["daemon"] is None
+    assert dollars["a task of Fargate (1 vCPU)"] > 30
+
+
 def processes_of(group: int) -> list[str]:
     """Those of the group, by their numbers."""
     return subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False).stdout.split()

@@ -253,23 +253,28 @@ def _findings(inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: Tr
     from lowkiq_lambda.stack.costs.simulated import simulated_dollars
 
     prices, seconds, target = load(), inputs.trace.seconds, attempt.lag_p95
-    is_priced = {candidate.choice: candidate.is_priced for candidate in candidates}
+    # A task may be the same choice as a daemon of one's own, which has no price.
+    priced = {candidate.choice for candidate in candidates if candidate.is_priced}
 
-    def dollars(choice: "Choice", outcome: "Outcome") -> float | None:
-        return simulated_dollars(choice, outcome, seconds, prices) if is_priced[choice] else None
+    def dollars(choice: "Choice", outcome: "Outcome", *, is_priced: bool) -> float | None:
+        return simulated_dollars(choice, outcome, seconds, prices) if is_priced else None
 
     def rank(choice: "Choice", outcome: "Outcome") -> tuple[bool, float]:
         """The cheapest that keep the target come first, then those with the least lag."""
         keeps = target is not None and outcome.p95 <= target
-        price = dollars(choice, outcome)
+        price = dollars(choice, outcome, is_priced=choice in priced)
         return (not keeps, (float("inf") if price is None else price) if keeps else outcome.p95)
 
     comparison = ChoiceComparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds)
     with progress("simulating", len(candidates)) as through:
         results = comparison.run([candidate.choice for candidate in candidates], rank, inputs.draw, through)
     rows = [
-        ChoiceRow(candidate, result, None if result is None else dollars(candidate.choice, result.outcome))
-        for candidate, result in zip(candidates, results, strict=True)
+        ChoiceRow(
+            each,
+            result,
+            None if result is None else dollars(each.choice, result.outcome, is_priced=each.is_priced),
+        )
+        for each, result in zip(candidates, results, strict=True)
     ]
     return Findings(rows, target, inputs.times, bool(inputs.guesses))
 
