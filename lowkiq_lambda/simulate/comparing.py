@@ -44,6 +44,11 @@ WOBBLE: Final = 0.03
 FULL: Final = 0.9
 """Share of the slots that is busy, from which a percentile is a range."""
 PEAK: Final = 600.0
+SOME: Final = 0.010
+"""Seconds, below which the model, which has no jitter, says no number."""
+SPANS: Final = ("outages", "breakdowns")
+_LESS: Final = 0.9
+"""Share of p95 that is left at most without what it hangs on."""
 Draw: TypeAlias = Callable[[int], Trace]
 """The trace of a seed."""
 Part: TypeAlias = tuple[Trace, float]
@@ -59,7 +64,8 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     less where slots are nearly full; both are p95 where it is sure. `low_p99` and `high_p99` are the same of p99.
     `pushes`: a second, in the busiest ten minutes.
     `peak`: share of the slots that these need; above 1 ids pile up. `is_whole`: whether all of the
-    trace was run; the series of others are of parts.
+    trace was run; the series of others are of parts. `hangs_on`: of outages and breakdowns those without which p95 is
+    less by more than a tenth.
     """
 
     choice: Choice
@@ -71,6 +77,7 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     low_p99: float
     high_p99: float
     is_whole: bool
+    hangs_on: frozenset[str] = frozenset()
 
 
 class ChoiceComparison(NamedTuple):
@@ -98,34 +105,32 @@ class ChoiceComparison(NamedTuple):
         is_thin = self.trace.jobs > most
         wholes = min(WHOLE, int(half / self.trace.jobs)) if is_thin else len(choices)
         pieces = parts_of(self.trace, most) if is_thin else []
-        with _runner(self.trace if wholes else None, pieces, len(choices), through) as run:
-            first = dict(
-                run([(place, self.times, each, self.seed, not is_thin) for place, each in enumerate(choices)], deadline)
-            )
+        with _runner(self.trace if wholes else None, pieces, len(choices), deadline, through) as run:
+            first = dict(run([(place, self.times, each, self.seed, not is_thin) for place, each in enumerate(choices)]))
             whole = set() if is_thin else {*first}
             if is_thin:
                 best = sorted(first, key=lambda place: rank(choices[place], first[place]))[:wholes]  # type: ignore[arg-type, return-value]  # a key that can be compared
-                again = dict(run([(place, self.times, choices[place], self.seed, True) for place in best], deadline))
+                again = dict(run([(place, self.times, choices[place], self.seed, True) for place in best]))
                 first.update(again)
                 whole |= {*again}
-            wobbles = self._wobbles(choices, first, whole, run, deadline)
+            wobbles = self._wobbles(choices, first, whole, run)
+            spans = self._spans(choices, first, whole, run)
         seeds = self._other_seeds(choices, first, draw, deadline) if draw and not is_thin else {}
         return [
             None
             if place not in first
             else self._result(
-                choice, first[place], [*wobbles.get(place, ()), *seeds.get(place, ())], is_whole=place in whole
+                choice,
+                first[place],
+                [*wobbles.get(place, ()), *seeds.get(place, ())],
+                spans[place],
+                is_whole=place in whole,
             )
             for place, choice in enumerate(choices)
         ]
 
     def _wobbles(
-        self,
-        choices: Sequence[Choice],
-        outcomes: dict[int, Outcome],
-        whole: set[int],
-        run: "Run",
-        deadline: float,
+        self, choices: Sequence[Choice], outcomes: dict[int, Outcome], whole: set[int], run: "Run"
     ) -> dict[int, list[Outcome]]:
         """Outcomes with handlers that take a little less and more, where slots are nearly full."""
         full = [place for place, one in outcomes.items() if peak_of(self.trace, choices[place], one) > FULL]
@@ -135,9 +140,26 @@ class ChoiceComparison(NamedTuple):
             for place in full
         ]
         bounds: dict[int, list[Outcome]] = {}
-        for number, outcome in run(jobs, deadline):
+        for number, outcome in run(jobs):
             bounds.setdefault(number % len(choices), []).append(outcome)
         return bounds
+
+    def _spans(
+        self, choices: Sequence[Choice], outcomes: dict[int, Outcome], whole: set[int], run: "Run"
+    ) -> dict[int, set[str]]:
+        """What each choice that is late hangs on: it runs once more without its outages, and without its breakdowns."""
+        places = [place for place, one in outcomes.items() if one.p95 > SOME]
+        without = [(place, name) for place in places for name in SPANS if getattr(choices[place], name)]
+        jobs = [
+            (number, self.times, msgspec.structs.replace(choices[place], **{name: ()}), self.seed, place in whole)
+            for number, (place, name) in enumerate(without)
+        ]
+        spans = {place: set[str]() for place in outcomes}
+        for number, outcome in run(jobs):
+            place, name = without[number]
+            if outcome.p95 < _LESS * outcomes[place].p95:
+                spans[place].add(name)
+        return spans
 
     def _other_seeds(
         self, choices: Sequence[Choice], outcomes: dict[int, Outcome], draw: Draw, deadline: float
@@ -147,14 +169,16 @@ class ChoiceComparison(NamedTuple):
         for seed in (self.seed + 1, self.seed + 2):
             if time.monotonic() > deadline:
                 break
-            with _runner(draw(seed), [], len(choices), lambda _: None) as run:
+            with _runner(draw(seed), [], len(choices), deadline, lambda _: None) as run:
                 jobs = [(place, self.times, choices[place], seed, True) for place in outcomes]
-                for place, outcome in run(jobs, deadline):
+                for place, outcome in run(jobs):
                     if abs(outcome.p95 - outcomes[place].p95) > 0.1 * outcomes[place].p95:
                         bounds.setdefault(place, []).append(outcome)
         return bounds
 
-    def _result(self, choice: Choice, outcome: Outcome, others: Sequence[Outcome], *, is_whole: bool) -> ChoiceResult:
+    def _result(
+        self, choice: Choice, outcome: Outcome, others: Sequence[Outcome], hangs_on: set[str], *, is_whole: bool
+    ) -> ChoiceResult:
         p95s, p99s = ([each.p95 for each in (outcome, *others)], [each.p99 for each in (outcome, *others)])
         return ChoiceResult(
             choice=choice,
@@ -166,10 +190,11 @@ class ChoiceComparison(NamedTuple):
             low_p99=min(p99s),
             high_p99=max(p99s),
             is_whole=is_whole,
+            hangs_on=frozenset(hangs_on),
         )
 
 
-Run: TypeAlias = Callable[[Sequence[Job], float], Iterable[tuple[int, Outcome]]]
+Run: TypeAlias = Callable[[Sequence[Job]], Iterable[tuple[int, Outcome]]]
 
 
 def peak_of(trace: Trace, choice: Choice, outcome: Outcome) -> float:
@@ -261,7 +286,7 @@ def _run_one(job: Job) -> tuple[int, Outcome]:
 
 @contextmanager
 def _runner(
-    trace: Trace | None, pieces: Sequence[Part], choices: int, through: Callable[[int], object]
+    trace: Trace | None, pieces: Sequence[Part], choices: int, deadline: float, through: Callable[[int], object]
 ) -> Iterator[Run]:
     """Runs jobs, in other processes where that pays; those that have not begun by the deadline are left out."""
     processes = min(os.cpu_count() or 1, choices)
@@ -277,7 +302,7 @@ def _runner(
     if processes == 1 or jobs_of_run * choices <= ALONE_UP_TO:
         _prepare(trace, pieces)
         try:
-            yield lambda jobs, deadline: (note(_run_one(job)) for job in jobs if time.monotonic() < deadline)
+            yield lambda jobs: (note(_run_one(job)) for job in jobs if time.monotonic() < deadline)
         finally:
             _OF_PROCESS.clear()
         return
@@ -288,7 +313,7 @@ def _runner(
             with _no_interrupts():
                 return {pool.submit(_run_one, job) for job in jobs}
 
-        def run(jobs: Sequence[Job], deadline: float) -> Iterator[tuple[int, Outcome]]:
+        def run(jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
             # A pool cancels nothing that it has queued for its processes, so each gets its next run when it is free.
             todo = iter(jobs)
             running = begun(islice(todo, processes))

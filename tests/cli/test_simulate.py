@@ -158,6 +158,23 @@ def test_a_breakdown_is_told_as_what_the_lag_hangs_on(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("--outage 10:00-12:00 --try compute=daemon:1x5", "nothing is performed during the outage"),
+        ("--outage 10:00-10:20 --try compute=minute", "a due id waits for the next schedule"),
+        ("--breakdown 10:00-10:02 --try compute=minute", "a due id waits for the next schedule"),
+        ("--outage 10:00-12:00 --breakdown 20:00-20:01 --try compute=daemon:1x5", "during the outage"),
+        ("--outage 10:00-10:01 --breakdown 15:00-18:00 --try compute=daemon:1x5", "calls fail during the breakdown"),
+    ],
+)
+def test_only_an_outage_that_makes_the_queue_late_is_told(
+    capsys: pytest.CaptureFixture[str], words: str, cause: str
+) -> None:
+    """Of a queue that is as late without it, something else is."""
+    assert cause in printed(capsys, f"--rate 0.05/s --ids 5 --took 10ms --lag-p95 1s {words}", 1)
+
+
+@pytest.mark.parametrize(
     ("words", "complaint"),
     [
         ("", "Give one of QUEUE, --rate and --trace"),

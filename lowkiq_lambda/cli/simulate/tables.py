@@ -8,11 +8,9 @@ import msgspec
 from lowkiq_lambda.cli.output import table
 from lowkiq_lambda.cli.simulate.choices import TriedChoice
 from lowkiq_lambda.operate.presentation.formatting import duration
-from lowkiq_lambda.simulate.comparing import ChoiceResult
+from lowkiq_lambda.simulate.comparing import SOME, ChoiceResult
 from lowkiq_lambda.simulate.times import Times
 
-SOME: Final = 0.010
-"""Seconds, below which the model, which has no jitter, says no number."""
 _NEARLY: Final = 1.01
 _SKEWED: Final = 1.5
 _BUSY: Final = 0.9
@@ -200,8 +198,8 @@ def why(row: ChoiceRow, times: Times) -> str:
 def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tuple[bool, str]]:
     choice, outcome, peak = row.candidate.choice, result.outcome, result.peak
     cores, is_late = choice.usable_cores, outcome.p95 > SOME
-    yield bool(choice.outages) and is_late, "nothing is performed during the outage"
-    yield bool(choice.breakdowns) and is_late, "calls fail during the breakdown, and their ids run again later"
+    yield "outages" in result.hangs_on, "nothing is performed during the outage"
+    yield "breakdowns" in result.hangs_on, "calls fail during the breakdown, and their ids run again later"
     ids_a_second = result.pushes * outcome.runs / max(1, outcome.jobs)
     paced = bool(choice.rate) and is_late and ids_a_second > _BUSY * choice.rate
     per = "" if choice.rate_per == 1.0 else f"{choice.rate_per:g}"
