@@ -202,6 +202,7 @@ def test_only_an_outage_that_makes_the_queue_late_is_told(
         ("--rate 1/s --limit rate=0/s", "--limit rate=0/s is refused"),
         ("--rate 1/s --took soon", "'soon' is not a time of a handler"),
         ("--rate 1/s --try colour=red", "--try colour=red is refused"),
+        ("--rate 1/s --try shards=,", "--try shards=, is refused: give NAME=A,B"),
         ("--rate 1/s --try compute=abacus", "compute=abacus is refused: there are minute"),
         ("--rate 1/s --try compute=daemon:0x3", "compute=daemon:0x3 is refused"),
         ("--rate 1/s --try shards=many", "--try shards=many is refused: give whole numbers."),
@@ -548,6 +549,17 @@ def test_a_narrow_terminal_has_three_lines_for_each_choice() -> None:
     assert max(map(len, lines)) < 70
     assert 6 == len(lines)
     assert "<- cheapest that keeps 1 s" in lines[0]
+
+
+def test_values_of_a_name_that_is_repeated_are_all_tried() -> None:
+    """None of them is dropped, and one that is repeated is tried once."""
+    words = ["shards=5,7", "compute=minute", "shards=7,10", "compute=wake"]
+    choices = [one.choice for one in tried(words, Choice(), ["fargate:0.25x1"])]
+
+    assert {(shards, compute) for shards in (5, 7, 10) for compute in ("minute", "wake")} == {
+        (one.shards, one.compute) for one in choices
+    }
+    assert 6 == len(choices)
 
 
 def test_a_single_one_is_no_plural_and_equal_choices_run_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,12 +40,14 @@ class TriedChoice(NamedTuple):
 
 def tried(words: Sequence[str], base: Choice, computes: Sequence[str]) -> list[TriedChoice]:
     """All that `--try NAME=A,B` names, each with each. `computes`: those where none is named. Raises ConfigError."""
-    values: dict[str, list[str]] = {"compute": [*computes]}
+    values: dict[str, list[str]] = {}
     for word in words:
         name, _, texts = word.partition("=")
-        if name not in {*_WHOLE, *_WORDS} or not texts:
+        if name not in {*_WHOLE, *_WORDS} or not texts.strip(", "):
             raise ConfigError(f"--try {word} is refused: give NAME=A,B with {', '.join((*_WHOLE, *_WORDS))}.")
-        values[name] = [*dict.fromkeys(text.strip() for text in texts.split(",") if text.strip())]
+        each = [*values.get(name, ()), *(text.strip() for text in texts.split(",") if text.strip())]
+        values[name] = [*dict.fromkeys(each)]
+    values = {"compute": [*computes], **values}
     count = math.prod(map(len, values.values()))
     if count > MOST:
         raise ConfigError(f"These are {count} choices, of at most {MOST}: try fewer values at once.")
