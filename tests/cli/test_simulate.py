@@ -542,6 +542,34 @@ def findings(target: float) -> Findings:
     return Findings(rows, target, times, is_guessed=False)
 
 
+def test_a_choice_that_was_not_run_has_a_line_for_programs_that_says_so() -> None:
+    """Its numbers are null, and it keeps and misses no target."""
+    before = findings(1.0)
+    rows = [before.rows[0], before.rows[1]._replace(result=None, dollars=None)]
+    left_out = before._replace(rows=rows)
+    ran, was_not = (json.loads(msgspec.json.encode(line)) for line in left_out.json())
+
+    assert ran.keys() == was_not.keys()
+    assert (True, False, "it was not run", 5) == (ran["was_run"], was_not["was_run"], was_not["why"], was_not["shards"])
+    numbers = {name for name, value in ran.items() if isinstance(value, float)} | {"keeps", "jobs", "calls"}
+    assert {None} == {was_not[name] for name in numbers}
+
+
+def test_nothing_is_drawn_where_no_choice_was_run_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A note says so, and no picture is written."""
+    monkeypatch.setattr(comparing, "JOBS_A_SECOND", 20)
+    picture = tmp_path / "lag.svg"
+
+    assert 0 == main(["simulate", *shlex.split(f"{FEW} --try compute=minute --plot --svg {picture}")])
+    output = capsys.readouterr()
+
+    assert "note: nothing is drawn, as no choice was run on the whole trace" in output.err
+    assert "payloads that wait" not in output.out
+    assert not picture.exists()
+
+
 def test_a_narrow_terminal_has_three_lines_for_each_choice() -> None:
     """No line is broken in the middle of a number."""
     lines = [*findings(1.0).lines(60)]

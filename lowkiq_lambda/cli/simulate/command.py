@@ -310,11 +310,13 @@ def _draw(findings: "Findings", svg: Path | None, *, plot: bool) -> None:
 
     ran = [(row, row.result) for row in findings.rows if row.result is not None and row.result.is_whole]
     best = findings.cheapest
+    if not ran and (plot or svg is not None):
+        remark("note: nothing is drawn, as no choice was run on the whole trace: give more --seconds, or try fewer.")
+        return
     if plot:
-        row, result = next(((row, result) for row, result in ran if row is best), ran[0] if ran else (None, None))
-        if row is not None and result is not None:
-            width = min(78, shutil.get_terminal_size().columns - 2)
-            say("", row.candidate.name, *braille(result.outcome, width))
+        row, result = next(((row, result) for row, result in ran if row is best), ran[0])
+        width = min(78, shutil.get_terminal_size().columns - 2)
+        say("", row.candidate.name, *braille(result.outcome, width))
     if svg is not None:
         try:
             svg.write_text(svg_of([(row.candidate.name, result.outcome) for row, result in ran]), encoding="utf-8")

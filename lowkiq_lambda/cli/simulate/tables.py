@@ -1,7 +1,7 @@
 """The table of choices, the cheapest that keeps the target, and why the next cheaper one does not."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,8 @@ _WIDE: Final = 100
 _SCHEDULED: Final = 10.0
 _ALIKE: Final = 1.01
 _MINUTE: Final = 60.0
+_OF_OUTCOME: Final = ("p50", "p95", "p99", "busy", "jobs", "calls", "invocations", "billed", "others_p95", "dead")
+_OF_RESULT: Final = ("low", "high", "low_p99", "high_p99", "peak")
 _HEAD: Final = ("choice", "lag p50", "p95", "p99", "busy", "$/month")
 
 
@@ -34,7 +36,8 @@ class ChoiceRow(NamedTuple):
 class ChoiceLine(msgspec.Struct, kw_only=True):
     """A choice as JSON. Times are seconds; `low` and `high` bound p95, those of p99 that.
 
-    `guessed`: whether the numbers hang on a guess.
+    `guessed`: whether the numbers hang on a guess. `was_run`: False where the time was over before; its numbers are
+    null then.
 
     `keeps`: whether p95 is within the target; None without one. `why`: what p95 hangs on. `others_p95`: of all tenants
     but the one with most payloads. `dead`: payloads that failed for good.
@@ -45,19 +48,19 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     concurrency: int
     batch: int
     compute: str
-    p50: float
-    p95: float
-    p99: float
-    low: float
-    high: float
-    low_p99: float
-    high_p99: float
-    busy: float
-    peak: float
-    jobs: int
-    calls: int
-    invocations: int
-    billed: float
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    low: float | None
+    high: float | None
+    low_p99: float | None
+    high_p99: float | None
+    busy: float | None
+    peak: float | None
+    jobs: int | None
+    calls: int | None
+    invocations: int | None
+    billed: float | None
     dollars: float | None
     keeps: bool | None
     cheapest: bool
@@ -66,7 +69,8 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     why: str
     others_p95: float | None
     tenants: str
-    dead: int
+    dead: int | None
+    was_run: bool
 
 
 class Findings(NamedTuple):
@@ -151,40 +155,27 @@ class Findings(NamedTuple):
             yield (f"The next cheaper, {row.candidate.name}, has {self._lag(_p95(row))}: {why(row, self.times)}.")
 
     def json(self) -> Iterator[ChoiceLine]:
-        """A line for each choice that was run."""
+        """A line for each choice."""
         best = self.cheapest
         for row in self.rows:
-            if row.result is None:
-                continue
-            choice, outcome = row.candidate.choice, row.result.outcome
+            choice, result = row.candidate.choice, row.result
+            sources = ((_OF_OUTCOME, result and result.outcome), (_OF_RESULT, result))
+            numbers: dict[str, Any] = {name: getattr(one, name, None) for names, one in sources for name in names}
             yield ChoiceLine(
                 choice=row.candidate.name,
                 shards=choice.shards,
                 concurrency=choice.concurrency,
                 batch=choice.batch,
                 compute=choice.compute,
-                p50=outcome.p50,
-                p95=outcome.p95,
-                p99=outcome.p99,
-                low=row.result.low,
-                high=row.result.high,
-                low_p99=row.result.low_p99,
-                high_p99=row.result.high_p99,
-                busy=outcome.busy,
-                peak=row.result.peak,
-                jobs=outcome.jobs,
-                calls=outcome.calls,
-                invocations=outcome.invocations,
-                billed=outcome.billed,
                 dollars=row.dollars,
-                keeps=None if self.target is None else self.keeps(row),
+                keeps=None if self.target is None or result is None else self.keeps(row),
                 cheapest=row is best,
                 guessed=self.is_guessed,
-                is_whole=row.result.is_whole,
+                is_whole=result is not None and result.is_whole,
                 why=why(row, self.times),
-                others_p95=outcome.others_p95,
                 tenants=choice.tenants,
-                dead=outcome.dead,
+                was_run=result is not None,
+                **numbers,
             )
 
 
