@@ -78,7 +78,21 @@ def test_what_nobody_said_is_listed_first_as_a_guess(capsys: pytest.CaptureFixtu
 
     assert ["ids", "ids", "took", "computing"] == [line.split()[1].rstrip(":") for line in lines[:4]]
     assert all(line.startswith("guessed  ") for line in lines[:4])
-    assert 3 == next(line for line in lines if line.startswith("minute, 5 shards")).count("~")
+    assert 5 == next(line for line in lines if line.startswith("minute, 5 shards")).count("~")
+    assert lines[4].endswith(", ~10,000 ids, calls of ~50 ms")
+
+
+@pytest.mark.parametrize(("compute", "price"), [("fargate:0.25x1", "for $10.86 a month"), ("wake", "for ~$2.")])
+def test_a_price_that_hangs_on_a_guess_is_marked_and_another_is_not(
+    capsys: pytest.CaptureFixture[str], compute: str, price: str
+) -> None:
+    """A task costs the same whatever it does; the time of a function hangs on its calls."""
+    text = printed(capsys, f"--rate 0.3/s --took 1s --skew 0 --ids 99 --lag-p95 9s --try compute={compute}")
+    row = next(line for line in text.splitlines() if "<- cheapest" in line)
+
+    assert price in text
+    assert "  ~6 %" in row
+    assert ("~2." in row) == (compute == "wake")
 
 
 def test_a_program_reads_a_line_for_each_choice(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,6 +214,7 @@ def test_only_an_outage_that_makes_the_queue_late_is_told(
         ("--rate 1e300/s", "these are 9e+304 jobs"),
         ("--rate 1/s --limit max_running=0", "--limit max_running=0 is refused"),
         ("--rate 1/s --limit rate=0/s", "--limit rate=0/s is refused"),
+        ("--rate 1/s --took=", "'' is not a time of a handler"),
         ("--rate 1/s --took soon", "'soon' is not a time of a handler"),
         ("--rate 1/s --try colour=red", "--try colour=red is refused"),
         ("--rate 1/s --try shards=,", "--try shards=, is refused: give NAME=A,B"),

@@ -284,7 +284,8 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
         say(f"guessed  {guess}")
     times = inputs.times
     parts = [(times.fixed, ""), (times.each_id, " an id"), (times.each_payload, " a payload")]
-    words = " + ".join(f"{_brief(seconds)}{each}" for seconds, each in parts if seconds) or "0 ms"
+    mark = "~" if any(guess.startswith("took") for guess in inputs.guesses) else ""
+    words = " + ".join(f"{mark}{_brief(seconds)}{each}" for seconds, each in parts if seconds) or "0 ms"
     say(f"{inputs.says}, calls of {words}", "")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     say(*findings.lines(width), "", *findings.verdict())

@@ -105,7 +105,7 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
     trace = draw(load.seed)
     says = (
         f"{_counted(trace.jobs, 'job')} in a day ({trace.jobs / 86_400:.3g}/s in the mean{_busiest(trace)}), "
-        f"{_counted(ids, 'id')}{_of_tenants(load.tenants)}"
+        f"{'~' if load.ids is None else ''}{_counted(ids, 'id')}{_of_tenants(load.tenants)}"
     )
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
 
@@ -113,9 +113,10 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
 def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
     trace = Trace.read_csv(path, **_drawn(load, load.seed))
     guesses = _guesses(load) if trace.is_drawn else []
+    mark = "~" if trace.is_drawn and load.ids is None else ""
     says = (
         f"{_counted(trace.jobs, 'job')} in {duration(trace.seconds)}{_busiest(trace)}, "
-        f"{_counted(len(trace.hashes), 'id')}{_of_tenants(load.tenants)}"
+        f"{mark}{_counted(len(trace.hashes), 'id')}{_of_tenants(load.tenants)}"
     )
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, None)
 
@@ -155,7 +156,9 @@ def _times(load: LoadWords, guesses: list[str]) -> Times:
         guesses.append(f"took: {duration(_TOOK)} a call, as nothing tells how long the handler takes (--took)")
     if load.computing is None:
         guesses.append("computing: none, the handler waits for something else (--computing)")
-    return Times.parse(load.took or f"{_TOOK}s", spread=load.spread or 0.0, computing=load.computing or 0.0)
+    return Times.parse(
+        f"{_TOOK}s" if load.took is None else load.took, spread=load.spread or 0.0, computing=load.computing or 0.0
+    )
 
 
 def _of_queue(load: LoadWords, queue: NamedQueue, base: Choice) -> Inputs:

@@ -123,15 +123,27 @@ class Findings(NamedTuple):
             return (name, "not run", "-", "-", "-", "-")
         outcome = result.outcome
         p95, p99 = self._range(result.low, result.high), self._range(result.low_p99, result.high_p99)
-        price = "-" if row.dollars is None else f"{row.dollars:,.2f}"
-        return (name, self._lag(outcome.p50), p95, p99, f"{outcome.busy * 100:.0f} %", price)
+        price = "-" if row.dollars is None else self._price(row, "")
+        return (name, self._lag(outcome.p50), p95, p99, f"{self._mark}{outcome.busy * 100:.0f} %", price)
+
+    def _price(self, row: ChoiceRow, sign: str) -> str:
+        """What a month costs; a task has its price whatever it does."""
+        return f"{self._mark if row.candidate.choice.is_function else ''}{sign}{row.dollars:,.2f}"
+
+    @property
+    def _mark(self) -> str:
+        """Before a number."""
+        return "~" if self.is_guessed else ""
 
     def _range(self, low: float, high: float) -> str:
         is_one = high <= _NEARLY * low or high < SOME
         return self._lag(high) if is_one else f"{self._lag(low)} to {_lag(high)}"
 
     def _lag(self, seconds: float) -> str:
-        return f"~{_lag(seconds)}" if self.is_guessed and seconds >= SOME else _lag(seconds)
+        return f"{self._mark}{_lag(seconds)}" if seconds >= SOME else _lag(seconds)
+
+    def _why(self, row: ChoiceRow) -> str:
+        return why(row, self.times, self._mark)
 
     def verdict(self) -> Iterator[str]:
         """What keeps the target, and why the next cheaper choice does not; or what the floor is."""
@@ -144,15 +156,15 @@ class Findings(NamedTuple):
             least = min(ran, key=_p95)
             yield (
                 f"No choice keeps a lag p95 of {target}. The least is {self._lag(_p95(least))}, with "
-                f"{least.candidate.name}: {why(least, self.times)}."
+                f"{least.candidate.name}: {self._why(least)}."
             )
             return
         cheaper = [row for row in ran if not self.keeps(row) and _price(row) < _price(best)]
-        price = "" if best.dollars is None else f", for ${best.dollars:,.2f} a month"
+        price = "" if best.dollars is None else f", for {self._price(best, '$')} a month"
         yield f"{_sentence(best.candidate.name)} keeps a lag p95 of {target}{price}."
         if cheaper:
             row = max(cheaper, key=_price)
-            yield (f"The next cheaper, {row.candidate.name}, has {self._lag(_p95(row))}: {why(row, self.times)}.")
+            yield (f"The next cheaper, {row.candidate.name}, has {self._lag(_p95(row))}: {self._why(row)}.")
 
     def json(self) -> Iterator[ChoiceLine]:
         """A line for each choice."""
@@ -172,21 +184,21 @@ class Findings(NamedTuple):
                 cheapest=row is best,
                 guessed=self.is_guessed,
                 is_whole=result is not None and result.is_whole,
-                why=why(row, self.times),
+                why=self._why(row),
                 tenants=choice.tenants,
                 was_run=result is not None,
                 **numbers,
             )
 
 
-def why(row: ChoiceRow, times: Times) -> str:
-    """What the lag of a choice hangs on, in words: what more shards would not help comes first."""
+def why(row: ChoiceRow, times: Times, mark: str) -> str:
+    """What the lag of a choice hangs on, in words: what more shards would not help comes first. `mark`: of a guess."""
     if row.result is None:
         return "it was not run"
-    return next(text for holds, text in _reasons(row, row.result, times) if holds)
+    return next(text for holds, text in _reasons(row, row.result, times, mark) if holds)
 
 
-def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tuple[bool, str]]:
+def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times, mark: str) -> Iterator[tuple[bool, str]]:
     choice, outcome, peak = row.candidate.choice, result.outcome, result.peak
     cores, is_late = choice.usable_cores, outcome.p95 > SOME
     yield "outages" in result.hangs_on, "nothing is performed during the outage"
@@ -203,8 +215,11 @@ def _reasons(row: ChoiceRow, result: ChoiceResult, times: Times) -> Iterator[tup
     where = "processor of an invocation is" if choice.is_function else f"{cores:.2g} cores are"
     yield computes, f"the handler computes, and the {where} full: more memory or cores, not shards"
     is_skewed = outcome.skew > _SKEWED and outcome.busiest > _SHARE * outcome.end
-    yield is_skewed, f"one shard has {outcome.skew:.1f} times the work of the mean one: few ids have most of the jobs"
-    yield peak > _BUSY, f"the busiest ten minutes need {peak * 100:.0f} % of its {_slots(row)}"
+    yield (
+        is_skewed,
+        f"one shard has {mark}{outcome.skew:.1f} times the work of the mean one: few ids have most of the jobs",
+    )
+    yield peak > _BUSY, f"the busiest ten minutes need {mark}{peak * 100:.0f} % of its {_slots(row)}"
     waits_for_tick = outcome.p95 > _SCHEDULED and choice.compute in {"minute", "shards", "start"}
     yield waits_for_tick, "a due id waits for the next schedule, which comes once a minute, whatever the shards"
     waits_for_listener = is_late and choice.compute == "linger"
