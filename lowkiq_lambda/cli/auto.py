@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import remark_skipped, say, when, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, length_of
 from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, app_of, worker_of
+from lowkiq_lambda.declare.worker import Worker, auto_of
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ EXIT CODES
   0  Nothing is proposed; or it is done. A queue that was made with another
      declaration is named and left out.
   1  Another number of shards is proposed; or nothing was changed, as nothing
-     is proposed, another move is under way, or the answer was not yes.
+     is proposed, another move is under way, the answer was not yes, or somebody
+     has turned the move round.
   2  The command line, the settings or the app cannot work; or there is no
      terminal to ask at, and no --yes.
   3  Redis cannot be reached.
@@ -84,7 +86,7 @@ def auto(  # noqa: PLR0913 - the options
         return _release(app, of_queue, where, act, as_json=json)
     decision = of_queue.decide()
     if do:
-        return _do(app, of_queue, decision, act, as_json=json)
+        return _do(app, worker, decision, act, as_json=json)
     state = of_queue.state()
     if json:
         write_json({"decision": decision, "state": state})
@@ -96,8 +98,6 @@ def auto(  # noqa: PLR0913 - the options
 
 
 def _list(app: "Lowkiq", *, as_json: bool) -> int:
-    from lowkiq_lambda.declare.worker import auto_of
-
     _, refused = app.core.queues.all_current()
     workers = {worker.queue_name: worker for worker in app.workers if auto_of(worker) is not None}
     skipped = {name: refused[name] for name in workers if name in refused}
@@ -138,7 +138,7 @@ def _state_lines(state: "AutoState") -> Iterator[str]:
         yield f"Moved at {when(move.at)} from {move.shards} to {move.to} shards{more}{after}."
 
 
-def _do(app: "Lowkiq", of_queue: "QueueAuto", decision: "AutoDecision", act: ActOptions, *, as_json: bool) -> int:
+def _do(app: "Lowkiq", worker: type[Worker[Any]], decision: "AutoDecision", act: ActOptions, *, as_json: bool) -> int:
     if decision.to is None:
         if as_json:
             write_json({"decision": decision, "done": False})
@@ -151,12 +151,16 @@ def _do(app: "Lowkiq", of_queue: "QueueAuto", decision: "AutoDecision", act: Act
     if not act.is_agreed(question, json=as_json):
         return NOT_APPLIED
     note(app, decision.queue, "reshard", decision.says, decision.to, act.reason)
-    of_queue.do(decision, _ignore if as_json else _report, _schedules())
+    queue = app.operate(worker)
+    queue.auto.do(decision, _ignore if as_json else _report, _schedules())
+    shards = queue.resharding().layout.after
+    is_done = shards == decision.to
     if as_json:
-        write_json({"decision": decision, "done": True})
+        write_json({"decision": decision, "done": is_done})
     else:
-        say(f"{decision.queue} has {decision.to} shards")
-    return DONE
+        turned = "" if is_done else f": its move to {decision.to} was turned round"
+        say(f"{decision.queue} has {shards} shards{turned}")
+    return DONE if is_done else FAILED
 
 
 def _schedules() -> "ShardSchedules | None":

@@ -14,6 +14,7 @@ from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto.duty import AutoDuty
 from lowkiq_lambda.operate.doctor.checkup import check_up
+from lowkiq_lambda.reshard.group import GroupMove, Postponed
 from lowkiq_lambda.testing import ManualClock
 from tests.auto.sizing import ONE, Sized
 from tests.kit.accounts import AUTH, OPERATOR
@@ -110,6 +111,25 @@ def test_a_queue_that_was_made_otherwise_is_left_out(
     sized.look()
     assert 0 == main(["auto", "--json"])
     assert [other.queue_name] == [*json.loads(capsys.readouterr().out)["skipped"]]
+
+
+def test_a_move_that_is_turned_round_meanwhile_is_told(
+    sized: Sized, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the duty does where a batch holds a shard for long: the command says how many shards there are."""
+    name, queue = sized.worker.queue_name, sized.app.operate(sized.worker)
+
+    def turning(*_: object) -> Postponed:
+        monkeypatch.setattr(GroupMove, "run", run)
+        queue.resharding().abort(lambda *_: None)
+        return Postponed(0.1, "its shards are held by batches that run long")
+
+    run = GroupMove.run
+    monkeypatch.setattr(GroupMove, "run", turning)
+
+    assert 1 == main(["auto", name, "--do", "--yes"])
+    assert f"{name} has 1 shards: its move to 4 was turned round" in capsys.readouterr().out
+    assert 1 == sized.shards
 
 
 def test_the_command_holds_and_releases(sized: Sized, capsys: pytest.CaptureFixture[str]) -> None:
