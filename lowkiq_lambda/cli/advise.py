@@ -161,13 +161,15 @@ def _of_history(app: "Lowkiq", worker: type[Worker[Any]]) -> "Iterator[HourOfQue
 def _lines(advice: "Advice", comparison: "list[Compared]", target: float | None) -> Iterator[str]:
     yield from (f"not known: {one}" for one in advice.unknown)
     hours = f"{advice.hours:.0f} hours" if advice.hours > 1 else "an hour or less"
-    yield f"{exact(advice.jobs)} jobs a month, at the pace of {hours}. Dollars are without Redis."
-    yield f"this month so far ${advice.so_far:.2f}, at the same pace ${advice.month:.2f} in all"
+    mark = "~" if advice.is_rough else ""
+    yield f"{mark}{exact(advice.jobs)} jobs a month, at the pace of {hours}. Dollars are without Redis."
+    so_far = f"{mark}${advice.so_far:.2f} in the hours that are known"
+    yield f"this month so far {so_far}, at the same pace {mark}${advice.month:.2f} in all"
     rows = [
         (
             way.name,
-            f"${way.dollars:.2f}",
-            "-" if way.p95 is None else duration(way.p95),
+            f"{mark}${way.dollars:.2f}",
+            "-" if way.p95 is None else f"{mark}{duration(way.p95)}",
             "now" * (way.kind == advice.now),
         )
         for way in advice.ways
@@ -176,15 +178,15 @@ def _lines(advice: "Advice", comparison: "list[Compared]", target: float | None)
     yield advice.break_even
     if not advice.changes:
         yield "No change saves anything" + ("." if target is None else f" and keeps {duration(target)}.")
-    yield from (line for place, change in enumerate(advice.changes, 1) for line in _change(place, change))
+    yield from (line for place, change in enumerate(advice.changes, 1) for line in _change(place, change, mark))
     if advice.managed:
         yield advice.managed
     for one in comparison:
         error = "-" if one.error is None else f"{one.error:+.0%}"
-        yield f"bill: {one.service} ${one.billed:.2f}, estimated ${one.estimated:.2f} ({error})"
+        yield f"bill: {one.service} ${one.billed:.2f}, estimated {mark}${one.estimated:.2f} ({error})"
 
 
-def _change(place: int, change: "Change") -> Iterator[str]:
+def _change(place: int, change: "Change", mark: str) -> Iterator[str]:
     worth = "" if change.is_worth_it else ": not worth your time"
-    yield f"{place}. {change.what} saves ${change.saves:.2f} a month{worth}"
+    yield f"{place}. {change.what} saves {mark}${change.saves:.2f} a month{worth}"
     yield f"   risk: {change.risks}"

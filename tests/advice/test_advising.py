@@ -18,14 +18,25 @@ def advice(load: MonthLoad, now: WayName = "minute", target: float | None = None
 
 
 def test_the_pace_is_that_of_this_month() -> None:
-    """720 ids an hour are 525,600 in 730 hours, whatever was before; 16.5 days of 30 are over."""
+    """720 ids an hour are 525,600 in 730 hours, whatever was before; so far are the 48 hours that are known."""
     before = tuple(msgspec.structs.replace(one, ids=9_999) for one in hours_before(NOON - 20 * 24 * HOUR, 30, 720))
     load = load_of([queue_of((*before, *hours_before(NOON, 48, 720)))], NOON)
 
-    assert (525_600, 48, 396) == (load.jobs, load.hours, load.of_month)
+    assert (525_600, 48, 48) == (load.jobs, load.hours, load.of_month)
     assert load.job_seconds == pytest.approx(0.05)
     assert load.job_cpu == pytest.approx(0.0005)
-    assert load.so_far == pytest.approx(16.5 / 30)
+    assert load.so_far == pytest.approx(48 / 730)
+
+
+def test_a_young_app_has_cost_nothing_yet() -> None:
+    """Ten minutes of it are known, on the 17th of the month; hours of the month before are none of this one."""
+    ten_minutes = msgspec.structs.replace(hour(NOON - HOUR, 120), seconds=600.0)
+    before = hours_before(NOON - 20 * 24 * HOUR, 30, 720)
+
+    for hours in ((ten_minutes,), (*before, ten_minutes)):
+        advised = advice(load_of([queue_of(hours)], NOON))
+        assert advised.month > 1.0
+        assert advised.so_far == pytest.approx(advised.month / 730 / 6)
 
 
 def test_at_the_begin_of_a_month_the_weeks_before_count() -> None:

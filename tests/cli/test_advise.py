@@ -1,6 +1,7 @@
 """`lowkiq advise`: lines, JSON, exit codes, a bill beside it; and how much room 35 days of hours take."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -99,6 +100,11 @@ def test_history_stands_in_for_hours_that_nobody_kept(alone: ShopOfCommands) -> 
     assert 0 == code
     assert "not known: the present way is taken from the processes" in out
     assert "~ times of handlers" in out
+    assert re.search(
+        r"^this month so far ~\$0\.\d\d in the hours that are known, at the same pace ~\$\d", out, re.MULTILINE
+    )
+    assert re.search(r"^the smallest Fargate task +~\$10\.86 ", out, re.MULTILINE)
+    assert re.search(r"^~\d+\.\d\d invocations are open", out, re.MULTILINE)
 
 
 Played: TypeAlias = Callable[[Sequence[float]], QueueLoad]

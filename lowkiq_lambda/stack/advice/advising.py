@@ -45,6 +45,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars are those of a month, without Redis. `now`: the way that is taken for the present one.
 
+    `so_far`: those of this month's hours that are known. `is_rough`: numbers are by history, and marked by a `~`.
     `open_invocations`: how many there are in the mean; `breaks_even`: with how many of them a task costs as much.
     """
 
@@ -60,6 +61,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     breaks_even: float
     break_even: str
     managed: str = ""
+    is_rough: bool = False
 
     @property
     def is_due(self) -> bool:
@@ -89,6 +91,7 @@ def advise(
         breaks_even=breaks_even,
         break_even=line,
         managed=_managed(load, open_invocations),
+        is_rough=load.is_rough,
     )
 
 
@@ -116,11 +119,12 @@ def _break_even(load: MonthLoad, options: Options) -> tuple[float, float, str]:
     fixed = {row: amounts for row, amounts in bill.items() if row in {"Lambda, requests", "EventBridge Scheduler"}}
     beside = sum(dollars(fixed, options.prices).values())
     one = sum(dollars(container_bill(replace(month, jobs=0)), options.prices).values())
-    breaks_even = (one - beside) / each
+    breaks_even, mark = (one - beside) / each, "~" if load.is_rough else ""
     mean = seconds / SECONDS
     line = (
-        f"{mean:.2f} invocations are open in the mean. Functions of {month.memory} MB cost ${each:.2f} for each, and "
-        f"${beside:.2f} of requests and schedules. The smallest task costs ${one:.2f}: less from {breaks_even:.1f} on."
+        f"{mark}{mean:.2f} invocations are open in the mean. Functions of {month.memory} MB cost ${each:.2f} for each, "
+        f"and ${beside:.2f} of requests and schedules. "
+        f"The smallest task costs ${one:.2f}: less from {breaks_even:.1f} on."
     )
     return mean, breaks_even, line
 

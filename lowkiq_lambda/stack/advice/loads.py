@@ -1,6 +1,5 @@
 """The load of an app, by the hours that its queues have behind them: a month of it, and the hours that are played."""
 
-import calendar
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import median
@@ -89,7 +88,7 @@ class MonthLoad(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     hours: float
     of_month: float
-    """The hours of this month that are over."""
+    """The hours of this month that are known."""
     jobs: int
     """In a month, at this pace."""
     job_seconds: float
@@ -104,9 +103,8 @@ class MonthLoad(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def so_far(self) -> float:
-        """The share of this month that is over."""
-        now = datetime.fromtimestamp(self.at, UTC)
-        return self.of_month / (24 * calendar.monthrange(now.year, now.month)[1])
+        """The share of a month that was measured in this one: nothing is made up for hours before the app."""
+        return self.of_month / HOURS
 
     def month(self, *, memory: int, concurrency: int | None = None) -> Month:
         """As the calculation of costs takes it, beside a Redis that is there already."""
@@ -141,6 +139,7 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
     """The load of an app at `at`; the pace is that of this month, once a day of it is known, else of four weeks."""
     began = month_began(at)
     of_month = {hour.at for queue in queues for hour in queue.hours if hour.at >= began}
+    known = sum(max(_watched(hour) for hour in _at(queues, start)) for start in of_month)
     since = began if len(of_month) >= ENOUGH else at - DAYS * 24 * HOUR
     paced = [
         msgspec.structs.replace(queue, hours=tuple(hour for hour in queue.hours if hour.at >= since))
@@ -158,7 +157,7 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         queues=tuple(paced),
         at=at,
         hours=hours,
-        of_month=(at - began) / HOUR,
+        of_month=known,
         jobs=round(ids * times),
         job_seconds=busy / ids if ids else 0.0,
         job_cpu=computing / ids if ids else 0.0,
