@@ -1,6 +1,7 @@
 """The rule by values: which cause moves a queue, how far, and what keeps it where it is."""
 
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -122,6 +123,19 @@ def test_the_line_has_the_numbers_that_were_measured() -> None:
     )
 
 
+def test_the_page_shows_what_is_printed() -> None:
+    """Its example is a line of each kind, as `lowkiq auto` has it."""
+    facts = replace(NEEDS, full=(5, 5), lag=41.0)
+    verdict = sized(facts)
+    assert isinstance(verdict, Proposal)
+    hot = replace(NEEDS, lag=180.0, cause="hot ids", part=0.84)
+
+    lines = [line_of(facts, verdict, (19.8, 0.03)), refusal_of(hot, Unmoved("-"))]
+
+    page = (Path(__file__).parents[2] / "docs" / "auto.md").read_text()
+    assert "```text\n" + "".join(f"SyncOrder: {line}\n" for line in lines) + "```\n" in page
+
+
 def test_a_refusal_for_one_id_names_the_command_that_tells_which() -> None:
     """The line itself stands in the activity for months, where no id belongs."""
     facts = replace(NEEDS, cause="hot ids", clause="the id 'ada' has 84% of what is due in its shard", part=0.84)
@@ -148,7 +162,7 @@ def test_a_simulation_may_ask_for_more_or_refuse() -> None:
     assert 20 == verdict.to
 
     verdict = decide(NEEDS, Memory(), lambda _to: 55.0)
-    assert Unmoved("by a simulation of the last ten minutes 20 shards would not help: p95 55 s → 55 s") == verdict
+    assert Unmoved("by a simulation of the last minutes 20 shards would not help: p95 55 s → 55 s") == verdict
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def decide(facts: AutoFacts, memory: Memory, forecast: Forecast) -> Proposal | U
     now = forecast(facts.shards)
     if now is not None and size.p95 is not None and size.p95 > max(facts.bounds.lag, BETTER * now):
         waits = f"p95 {lasting(now)} → {lasting(size.p95)}"
-        return Unmoved(f"by a simulation of the last ten minutes {size.to} shards would not help: {waits}")
+        return Unmoved(f"by a simulation of the last minutes {size.to} shards would not help: {waits}")
     return Proposal(size.to, size, tuple(_bars(facts, memory)))
 
 
