@@ -184,7 +184,8 @@ def docstrings(tree: ast.Module, may_go: Callable[[ast.AST], bool]) -> Iterator[
     """Those of nodes that need none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            is_needed = len(node.body) == 1 or (isinstance(node, ast.ClassDef) and node.decorator_list)
+            is_alone = len(node.body) == 1 and not isinstance(node, ast.Module)
+            is_needed = is_alone or (isinstance(node, ast.ClassDef) and node.decorator_list)
             owners: list[ast.AST] = [node, *node.body]
             for owner, statement in list(zip(owners, node.body, strict=False))[1 if is_needed else 0 :]:
                 if _is_docstring(statement) and may_go(owner):
