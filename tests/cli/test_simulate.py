@@ -628,6 +628,16 @@ def test_p99_is_a_range_where_p95_is_one() -> None:
     assert 2 == line.count(" to ")
 
 
+def test_parts_say_that_they_show_no_outage(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be in none of them, and a weighted mean of parts is no percentile of the whole."""
+    words = "--rate 20/s --took 40ms --ids 90 --skew 0 --computing 0 --try compute=daemon:1x5 --seconds 1"
+    assert 0 == main(["simulate", *words.split()])
+    assert "an outage" not in capsys.readouterr().err
+
+    assert 0 == main(["simulate", *words.split(), "--outage", "10:00-10:20"])
+    assert "numbers of parts do not show an outage or a breakdown" in capsys.readouterr().err
+
+
 def test_plots_of_nothing_are_empty() -> None:
     """A trace that is over at once has no peak, and its chart no dots."""
     outcome = simulate(Trace.of_rows([(0.0, "a", 1)]), Times(), Choice())

@@ -106,9 +106,11 @@ def test_a_file_tells_the_lag_of_the_others(tmp_path: Path, capsys: pytest.Captu
     assert "tenants spread" in text
     path.write_text("at,id\n1,2\n2,3\n")
     assert 2 == main(words[:-1])
-    assert "as no id has a tenant: give --tenants 20, or a --trace with ids such as acme:7." in " ".join(
-        capsys.readouterr().err.split()
-    )
+    refused = " ".join(capsys.readouterr().err.split())
+    assert "as no id of the file has one: the text before a colon, as acme in acme:7." in refused
+    assert 2 == main(["simulate", "--rate", "1/s", "--took", "1ms", "--try", "tenants=none,spread"])
+    refused = " ".join(capsys.readouterr().err.split())
+    assert "as no id has a tenant: give --tenants 20, or a --trace with ids such as acme:7." in refused
     main([*words[:-3], "--json"])
     lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
     assert {None} == {line["others_p95"] for line in lines}

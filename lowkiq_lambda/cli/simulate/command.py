@@ -54,7 +54,7 @@ EXAMPLES
       --try shards=5,20 --try concurrency=1,10 \\
       --try compute=minute,fargate:0.25x1
   What an outage of twenty minutes leads to, as a chart:
-    lowkiq simulate --rate 20/s --took 40ms --outage 10:00-10:20 --plot
+    lowkiq simulate --rate 5/s --took 40ms --outage 10:00-10:20 --try compute=daemon:1x5 --plot
 """
 _DAY: Final = 86_400
 _OUTAGE: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
@@ -220,6 +220,8 @@ def simulate_queue(  # noqa: PLR0913 - the options
     if inputs.trace.tenants is None and any(candidate.choice.tenants != "none" for candidate in candidates):
         raise ConfigError(
             "--try tenants= is refused, as no id has a tenant: give --tenants 20, or a --trace with ids such as acme:7."
+            if inputs.trace.is_drawn
+            else "--try tenants= is refused, as no id of the file has one: the text before a colon, as acme in acme:7."
         )
     findings = _findings(inputs, candidates, attempt)
     if json:
@@ -299,6 +301,8 @@ def _tell(inputs: "Inputs", findings: "Findings") -> None:
     if not all(ran):
         rest = "the best were run whole." if any(ran) else "with more --seconds the best are run whole."
         remark(f"note: the busiest hours and parts of others stand for the whole; {rest}")
+        if any(row.candidate.choice.outages or row.candidate.choice.breakdowns for row in findings.rows):
+            remark("note: numbers of parts do not show an outage or a breakdown: look at choices that were run whole.")
 
 
 def _brief(seconds: float) -> str:
