@@ -1,7 +1,8 @@
 """Several choices on the same trace: all of them on a thinned one where it is long, then the best ones on the whole.
 
 Runs are spread over processes where they take long. How long the parts are, and whether the whole trace is run, follows
-from the time that there is by a speed that is assumed, so that equal seeds give equal numbers; none begins later.
+from the time that there is by a speed that is assumed, so that equal seeds give equal numbers; but for the first, none
+begins later.
 """
 
 import os
@@ -81,12 +82,13 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChoiceComparison(NamedTuple):
-    """A trace, and how long calls take."""
+    """A trace, and how long calls take. `deadline`: monotonic, where the time began before."""
 
     trace: Trace
     times: Times
     seed: int = 1
     seconds: float = 60.0
+    deadline: float | None = None
 
     def run(
         self,
@@ -99,7 +101,7 @@ class ChoiceComparison(NamedTuple):
 
         `draw`: another trace for another seed, of one that was drawn. `through`: told how many runs are done.
         """
-        deadline = time.monotonic() + self.seconds
+        deadline = time.monotonic() + self.seconds if self.deadline is None else self.deadline
         half = self.seconds * JOBS_A_SECOND / 2
         most = min(THIN_FROM, int(half / len(choices)))
         is_thin = self.trace.jobs > most
@@ -288,7 +290,7 @@ def _run_one(job: Job) -> tuple[int, Outcome]:
 def _runner(
     trace: Trace | None, pieces: Sequence[Part], choices: int, deadline: float, through: Callable[[int], object]
 ) -> Iterator[Run]:
-    """Runs jobs, in other processes where that pays; those that have not begun by the deadline are left out."""
+    """Runs jobs, in other processes where that pays; but the first, none begins after the deadline."""
     processes = min(os.cpu_count() or 1, choices)
     jobs_of_run = sum(piece.jobs for piece, _ in pieces) or (trace.jobs if trace is not None else 0)
     done = 0
@@ -302,7 +304,7 @@ def _runner(
     if processes == 1 or jobs_of_run * choices <= ALONE_UP_TO:
         _prepare(trace, pieces)
         try:
-            yield lambda jobs: (note(_run_one(job)) for job in jobs if time.monotonic() < deadline)
+            yield lambda jobs: (note(_run_one(job)) for job in jobs if not done or time.monotonic() < deadline)
         finally:
             _OF_PROCESS.clear()
         return
@@ -316,7 +318,7 @@ def _runner(
         def run(jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
             # A pool cancels nothing that it has queued for its processes, so each gets its next run when it is free.
             todo = iter(jobs)
-            running = begun(islice(todo, processes))
+            running = begun(islice(todo, processes if time.monotonic() < deadline else int(not done)))
             while running:
                 over, running = wait(running, return_when=FIRST_COMPLETED)
                 if time.monotonic() < deadline:

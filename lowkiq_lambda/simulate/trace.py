@@ -38,7 +38,7 @@ class Trace(msgspec.Struct, frozen=True):
     `starts_at`: the begin, as Unix seconds; 0 where it is of no day. `tenants`: the crc32 of the tenant of each id, the
     text before its first colon; None where ids have no names, or all the same one. `warm_up`: seconds at the begin of
     which nothing is told, as a part of a longer trace begins with no backlog, and with nobody at work. `is_drawn`:
-    whether the ids are.
+    whether the ids are. `left_out`: jobs that were not drawn, as they are more than somebody has time for.
     """
 
     at: "array[float]"
@@ -49,6 +49,7 @@ class Trace(msgspec.Struct, frozen=True):
     tenants: "array[int] | None" = None
     warm_up: float = 0.0
     is_drawn: bool = True
+    left_out: int = 0
 
     @property
     def jobs(self) -> int:
@@ -70,15 +71,24 @@ class Trace(msgspec.Struct, frozen=True):
         seed: int = 1,
         starts_at: float = 0.0,
         is_counted: bool = False,
+        most: float = math.inf,
     ) -> Self:
         """Pushes at random times, of so many a second in each step of `step` seconds. Raises BadTrace.
 
         `ids` are pushed alike often, or with `skew` as Zipf has it: the k-th most frequent one 1 / k ** skew as often.
         `shares`: of the most frequent ids, in place of `skew`; the others have the rest alike. `hot`: share of the
         pushes that are of one id. `tenants`: that the ids are of, with as many each, or with `tenant_skew` as Zipf has
-        it. `is_counted`: so many came in each step, and not so many in the mean.
+        it. `is_counted`: so many came in each step, and not so many in the mean. `most`: only the steps around the
+        busiest one are drawn that have so many jobs.
         """
         _check(rates, step, ids, hot)
+        first, end, jobs = 0, len(rates), sum(rates) * step
+        while jobs > most and end - first > 1:
+            is_first_less = rates[first] < rates[end - 1]
+            jobs -= step * rates[first if is_first_less else end - 1]
+            first, end = first + is_first_less, end - (not is_first_less)
+        left_out = round(sum(rates) * step - jobs)
+        rates, starts_at = rates[first:end], starts_at + first * step
         rng = Random(seed)  # noqa: S311 - pushes need no cryptography
         at, numbers = array("d"), array("I")
         weights = None
@@ -93,7 +103,7 @@ class Trace(msgspec.Struct, frozen=True):
             numbers.extend(_numbers(rng, len(times), ids, weights, hot))
         hashes = array("I", (crc32(b"%d" % number) for number in range(ids)))
         of_tenants = _tenants(tenants, tenant_skew, ids, seed) if tenants > 1 else None
-        return cls(at, numbers, hashes, len(rates) * step, starts_at, of_tenants)
+        return cls(at, numbers, hashes, len(rates) * step, starts_at, of_tenants, left_out=left_out)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[float, object, int]]) -> Self:
@@ -138,7 +148,7 @@ class Trace(msgspec.Struct, frozen=True):
             if rows.has_rates:
                 begin, rates = rates_of(rows)
                 return cls.of_rates(rates, starts_at=begin, is_counted=True, **drawn)
-            if needless := sorted(drawn.keys() - {"seed"}):
+            if needless := sorted(drawn.keys() - {"seed", "most"}):
                 words = ", ".join(needless)
                 raise BadTrace(f"it has its own ids, which name their tenants, such as acme:7: leave out {words}")
             return cls.of_rows(pushes_of(rows))
@@ -179,6 +189,7 @@ class Drawn(TypedDict, total=False):
     tenants: int
     tenant_skew: float
     seed: int
+    most: float
 
 
 def _check(rates: Sequence[float], step: float, ids: int, hot: float) -> None:

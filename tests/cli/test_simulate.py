@@ -489,8 +489,9 @@ def test_the_busiest_hours_stand_for_a_long_trace(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(comparing, "THIN_FROM", 4_000)
     trace = Trace.of_rates([0.05] * 1_440)
     times, choice = Times(fixed=0.01), Choice(compute="minute")
-    (result,) = ChoiceComparison(trace, times, seconds=1e-9).run([choice], lambda _, outcome: outcome.p95) or [None]
-    assert result is None, "no run begins after the time is over"
+    (result, other) = ChoiceComparison(trace, times, seconds=1e-9).run([choice, choice], lambda _, one: one.p95)
+    assert result is not None, "one is always run"
+    assert other is None, "no other begins after the time is over"
     choices = [msgspec.structs.replace(choice, shards=shards) for shards in (5, 4, 3, 2, 1)]
     results = [*filter(None, ChoiceComparison(trace, times).run(choices, lambda one, _: one.shards))]
     whole = [simulate(trace, times, one) for one in choices]
@@ -654,6 +655,34 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_run(
     for place in (tmp_path / "none" / "lag.svg", tmp_path):
         text = refused(capsys, f"{FEW} --try compute=minute --svg {place}")
         assert text == f"error: --svg {place} is refused: give a file in a folder that exists."
+
+
+def test_a_trace_that_takes_longer_to_draw_than_there_is_time_is_drawn_in_part(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The busiest stretch of it, at its time of day; of a file too, and what is left out is a guess."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("minute,jobs\n" + "".join(f"{minute},{6_000 + 10 * minute}\n" for minute in range(300)))
+    words = "--took 1ms --ids 10 --skew 0 --computing 0 --seconds 1 --try compute=minute"
+    begun = time.process_time()
+    of_rates, of_file = (printed(capsys, f"{load} {words}") for load in ("--rate 200/s", f"--trace {path}"))
+
+    assert time.process_time() - begun < 10
+    assert "guessed  pushes: the busiest 29m, as --seconds has no time for 16,932,000 jobs more" in of_rates
+    assert " jobs in 29m (200/s in the mean" in of_rates
+    assert "guessed  pushes: the busiest 39m, as" in of_file
+    assert ", 150/s in the busiest minute" in of_file
+
+
+def test_the_time_begins_before_the_load_is_drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all of it was taken by that, one choice is run, and the others are not."""
+    times = iter([0.0])
+    monkeypatch.setattr("lowkiq_lambda.cli.simulate.command.time.monotonic", lambda: next(times, 61.0))
+    rows = printed(capsys, f"{FEW} --json --try compute=minute,wake,linger").splitlines()
+
+    assert [True, False, False] == [json.loads(row)["was_run"] for row in rows]
 
 
 def test_parts_are_whole_minutes_however_short_the_time_is(capsys: pytest.CaptureFixture[str]) -> None:

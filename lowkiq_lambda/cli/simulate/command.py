@@ -4,6 +4,7 @@ import math
 import re
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,6 +188,7 @@ def simulate_queue(  # noqa: PLR0913 - the options
     from lowkiq_lambda.cli.simulate.inputs import LoadWords, inputs_of
     from lowkiq_lambda.simulate.choice import Choice
 
+    deadline = time.monotonic() + attempt.seconds
     if svg is not None and (svg.is_dir() or not svg.parent.is_dir()):
         raise ConfigError(f"--svg {svg} is refused: give a file in a folder that exists.")
     base = limited(attempt.limit, Choice(threads=5))
@@ -205,6 +207,7 @@ def simulate_queue(  # noqa: PLR0913 - the options
         tenants=load.tenants,
         tenant_skew=load.tenant_skew,
         seed=attempt.seed,
+        seconds=attempt.seconds,
     )
     inputs = inputs_of(words, queue, app, base)
     outages, breakdowns = (
@@ -223,7 +226,7 @@ def simulate_queue(  # noqa: PLR0913 - the options
             if inputs.trace.is_drawn
             else "--try tenants= is refused, as no id of the file has one: the text before a colon, as acme in acme:7."
         )
-    findings = _findings(inputs, candidates, attempt)
+    findings = _findings(inputs, candidates, attempt, deadline)
     if json:
         for line in findings.json():
             say(msgspec.json.encode(line).decode())
@@ -248,7 +251,9 @@ def _spans(name: str, text: str | None, inputs: "Inputs") -> tuple[tuple[float, 
     return tuple((day + since, day + until) for day in days)
 
 
-def _findings(inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: TryOptions) -> "Findings":
+def _findings(
+    inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: TryOptions, deadline: float
+) -> "Findings":
     from lowkiq_lambda.cli.simulate.tables import ChoiceRow, Findings
     from lowkiq_lambda.simulate.comparing import ChoiceComparison
     from lowkiq_lambda.stack.costs.prices import load
@@ -267,7 +272,7 @@ def _findings(inputs: "Inputs", candidates: "Sequence[TriedChoice]", attempt: Tr
         price = dollars(choice, outcome, is_priced=choice in priced)
         return (not keeps, (float("inf") if price is None else price) if keeps else outcome.p95)
 
-    comparison = ChoiceComparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds)
+    comparison = ChoiceComparison(inputs.trace, inputs.times, attempt.seed, attempt.seconds, deadline)
     with progress("simulating", len(candidates)) as through:
         results = comparison.run([candidate.choice for candidate in candidates], rank, inputs.draw, through)
     rows = [

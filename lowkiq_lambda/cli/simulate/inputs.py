@@ -29,6 +29,8 @@ _TOOK: Final = 0.05
 _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _FEWEST_TENANTS: Final = 2
+_DRAWN_A_SECOND: Final = 700_000
+"""Jobs, on a small machine: half of the time is for drawing."""
 _UNPLAYED: Final = ("tenant_rate", "waits_for", "block_except", "debounce")
 _LIKE: Final = 1.25
 """Fills of calls that differ by less do not tell how long each id takes."""
@@ -48,6 +50,7 @@ class LoadWords(NamedTuple):
     tenants: int | None
     tenant_skew: float | None
     seed: int
+    seconds: float
 
 
 class Inputs(NamedTuple):
@@ -73,10 +76,15 @@ def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice)
         raise ConfigError("Give one of QUEUE, --rate and --trace: a queue's own history, rates, or a file.")
     try:
         if queue is not None:
-            return _of_queue(load, queue_of(app_of(app), queue), base)
-        return _of_file(load, load.trace, base) if load.trace else _of_rates(load, base)
+            inputs = _of_queue(load, queue_of(app_of(app), queue), base)
+        else:
+            inputs = _of_file(load, load.trace, base) if load.trace else _of_rates(load, base)
     except (BadTrace, BadTimes) as error:
         raise ConfigError(f"{error}.") from error
+    if left_out := inputs.trace.left_out:
+        part = f"the busiest {duration(inputs.trace.seconds)}, as --seconds has no time for {left_out:,} jobs more"
+        return inputs._replace(guesses=[f"pushes: {part}", *inputs.guesses])
+    return inputs
 
 
 def _of_rates(load: LoadWords, base: Choice) -> Inputs:
@@ -103,8 +111,9 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
         return Trace.of_rates(rates, **_drawn(load, seed))
 
     trace = draw(load.seed)
+    length = duration(trace.seconds) if trace.left_out else "a day"
     says = (
-        f"{_counted(trace.jobs, 'job')} in a day ({trace.jobs / 86_400:.3g}/s in the mean{_busiest(trace)}), "
+        f"{_counted(trace.jobs, 'job')} in {length} ({trace.jobs / trace.seconds:.3g}/s in the mean{_busiest(trace)}), "
         f"{'~' if load.ids is None else ''}{_counted(ids, 'id')}{_of_tenants(load.tenants)}"
     )
     return Inputs(trace, _times(load, guesses), base, None, says, guesses, draw)
@@ -123,7 +132,8 @@ def _of_file(load: LoadWords, path: Path, base: Choice) -> Inputs:
 
 def _drawn(load: LoadWords, seed: int) -> Drawn:
     """What the command line says of it."""
-    ways = {"ids": load.ids, "skew": load.skew, "tenants": load.tenants, "tenant_skew": load.tenant_skew, "seed": seed}
+    ways = {name: getattr(load, name) for name in ("ids", "skew", "tenants", "tenant_skew")}
+    ways |= {"seed": seed, "most": load.seconds / 2 * _DRAWN_A_SECOND}
     return cast("Drawn", {name: value for name, value in ways.items() if value is not None})
 
 
@@ -333,8 +343,7 @@ def _present(queue: NamedQueue, base: Choice, guesses: list[str]) -> Choice:
         changes |= {name: getattr(worker, name) for name in ("max_retry_count", "payloads_at_once")}
         changes["tenants"] = worker.tenants or "none"
         names = (*_UNPLAYED, "retry_in") if base.failures or base.breakdowns else _UNPLAYED
-        left = [name for name in names if getattr(worker, name) != getattr(Worker, name)]
-        if left:
+        if left := [name for name in names if getattr(worker, name) != getattr(Worker, name)]:
             guesses.append(f"{', '.join(left)}: left out, as the simulation plays no such declaration of a worker")
     return msgspec.structs.replace(base, **changes)
 
