@@ -405,4 +405,7 @@ def _check_word(name: str, field: str, value: object, words: Sequence[str]) -> N
 
 def _check_whole_number(name: str, field: str, value: object, least: int, most: int) -> None:
     if not is_number(value) or not isinstance(value, int) or not least <= value <= most:
-        raise DeclarationError(f"{name}.{field} must be a whole number from {least:,} to {most:,}, not {value!r}.")
+        or_auto = ' or "auto"' if isinstance(value, str) and field in {"shards_count", "batch_size"} else ""
+        raise DeclarationError(
+            f"{name}.{field} must be a whole number from {least:,} to {most:,}{or_auto}, not {value!r}."
+        )

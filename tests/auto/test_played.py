@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from lowkiq_lambda import Auto, BackendError, LowkiqError, QueueMismatch, Rate
+from lowkiq_lambda import Auto, BackendError, DeclarationError, LowkiqError, QueueMismatch, Rate
 from lowkiq_lambda.engine import visit
 from lowkiq_lambda.operate.auto import duty as duties
 from lowkiq_lambda.operate.auto.kept import KeptAuto, read_kept
@@ -425,3 +425,11 @@ def test_a_new_queue_has_the_least(make_app: MakeApp, queue_name: str) -> None:
     other.push_many([{"id": 2}])
 
     assert (3, 2) == (len(app.core.queues.agreed(second).shards), len(app.core.queues.agreed(other).shards))
+
+
+def test_a_word_that_is_nearly_auto_is_told(make_app: MakeApp, queue_name: str) -> None:
+    """The error names the word that may stand there."""
+    with pytest.raises(
+        DeclarationError, match=r"shards_count must be a whole number from 1 to 100,000 or \"auto\", not"
+    ):
+        declare(make_app(), queue_name, Notes(), shards_count="atuo")
