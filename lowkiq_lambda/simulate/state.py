@@ -45,8 +45,8 @@ class SimulatedHolder:
 class Lanes:
     """A line in which tenants take turns: one that was served goes behind all that wait."""
 
-    def __init__(self, trace: Trace, first: "array[float]") -> None:
-        self._of, self._first = trace.tenants or trace.hashes, first
+    def __init__(self, trace: Trace, since: Callable[[int], float]) -> None:
+        self._of, self._since = trace.tenants or trace.hashes, since
         self._lanes: dict[int, deque[int]] = {}
         """In the order of their turns."""
         self._count = 0
@@ -56,7 +56,7 @@ class Lanes:
 
     def __getitem__(self, _first: int) -> int:
         """Of the heads of all lanes the id that has waited longest."""
-        return min((lane[0] for lane in self._lanes.values()), key=self._first.__getitem__)
+        return min((lane[0] for lane in self._lanes.values()), key=self._since)
 
     def append(self, number: int) -> None:
         """The id is due."""
@@ -130,7 +130,7 @@ class SimulatedQueue:
         self.first = array("d", [NOTHING]) * len(trace.hashes)
         if choice.tenants != "none":
             for shard in self.shards:
-                shard.line = Lanes(trace, self.first)
+                shard.line = Lanes(trace, self.since)
         self._tenants, self._largest = trace.tenants, -1
         if trace.tenants and trace.ids:
             self._largest = Counter(map(trace.tenants.__getitem__, trace.ids)).most_common(1)[0][0]
@@ -140,6 +140,8 @@ class SimulatedQueue:
         """Further pushes of waiting ids."""
         self.carried: dict[int, int] = {}
         """Payloads of ids that failed, which wait for another run; how long they waited until the first is noted."""
+        self.due_again: dict[int, float] = {}
+        """Since when those of them wait whose rest is over."""
         self.retries: dict[int, int] = {}
         """How often ids have failed that are not done."""
         self.blamed: set[int] = set()
@@ -160,8 +162,7 @@ class SimulatedQueue:
         self.closed: dict[str, Any] = {}
         """Of a part of a trace: the sums at its end."""
         self.step = max(60.0, math.ceil(trace.seconds / 10_000 / 60) * 60.0)
-        self.lags = [0.0]
-        self.depths: list[int] = []
+        self.lags, self.depths = [0.0], list[int]()
         self.pushed = 0
         self._permits = deque[float](maxlen=max(1, round(choice.rate * choice.rate_per)))
         self._is_plain = not (choice.failures or choice.payloads_at_once or choice.breakdowns or self._tenants)
@@ -241,6 +242,7 @@ class SimulatedQueue:
         """As `begin`, where ids fail or have a bound of payloads: the payloads of the id."""
         most = self.choice.payloads_at_once or math.inf
         carried = self.carried.pop(number, 0)
+        self.due_again.pop(number, None)
         pushes = [self.first[number], *self.more.pop(number, ())] if self.first[number] >= 0 else []
         room = int(min(len(pushes), max(0, most - carried)))
         waits = [at - pushed_at for pushed_at in pushes[:room]]
@@ -293,6 +295,8 @@ class SimulatedQueue:
                 retries.pop(number, None)
                 self.blamed.discard(number)
             if first[number] >= 0 or (self.carried and number in self.carried):
+                if number in self.carried:
+                    self.due_again[number] = at
                 shard = self.shard_of[number]
                 shard.line.append(number)
                 if shard.holder is None:
@@ -306,7 +310,11 @@ class SimulatedQueue:
 
     def head(self, shard: SimulatedShard) -> float:
         """Since when its first id waits: a shard that has waited longest is visited first."""
-        return self.first[shard.line[0]]
+        return self.since(shard.line[0])
+
+    def since(self, number: int) -> float:
+        """Since when the id is due: one that runs again since its rest is over, as its score has it."""
+        return self.due_again[number] if number in self.due_again else self.first[number]
 
     def away_until(self, at: float) -> float:
         """The end of the outage at this time; 0 without one."""

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.simulate import Choice, Compute, Outcome, Times, Trace, simulate
+from lowkiq_lambda.simulate.failures import SimulatedFailures
+from lowkiq_lambda.simulate.state import SimulatedQueue
 
 ANOTHER: Final = pytest.mark.nightly("another of the list is part of each check")
 IDEAL: Final = Choice(shards=1, threads=1, start=0.0, round_trip=0.0, engine=0.0, visit=0.0)
@@ -178,6 +180,20 @@ def test_shards_that_wait_alike_are_served_in_the_same_order_each_time() -> None
         texts.add(msgspec.json.encode(simulate(BURST, TIMES, choice)))
 
     assert 1 == len(texts)
+
+
+@pytest.mark.parametrize("tenants", ["none", "spread"])
+def test_a_shard_whose_id_runs_again_waits_since_its_rest_is_over(tenants: Any) -> None:
+    """As in the engine, where its score is that time: shards that have waited longer go first."""
+    trace = Trace.of_rows([(0.0, "a:1", 1), (0.5, "b:1", 1)])
+    state = SimulatedQueue(trace, TIMES, Choice(shards=2, failures=0.1, tenants=tenants), 1)
+    failing = SimulatedFailures(state)
+    state.begin([0], 0.0)
+    failing.fail(1.0, [(0, 1)])
+    at, _, act, what = state.events[0]
+    act(at, what)
+
+    assert 16.0 == at == state.head(state.shard_of[0])
 
 
 def test_a_limit_of_calls_keeps_the_others_waiting() -> None:
