@@ -135,7 +135,11 @@ class Functions(AlwaysOn):
         cold = 0.0 if warm else state.choice.cold_start
         if warm:
             warm.pop()
-        return at + cold + LOOK, SimulatedHolder(at, at + cold + state.choice.timeout, free, is_alone=is_alone)
+        holder = SimulatedHolder(at, at + cold + state.choice.timeout, free, is_alone=is_alone)
+        if at < FROZEN_AFTER:
+            # It would be warm by what was before the trace: a month has no more of these starts than an hour.
+            holder.began_at += cold
+        return at + cold + LOOK, holder
 
     def _end(self, at: float, holder: SimulatedHolder) -> None:
         """The invocation is over."""

@@ -252,6 +252,17 @@ def test_an_invocation_is_billed_for_what_it_does() -> None:
     assert 3 <= outcome.invocations <= 5
 
 
+@pytest.mark.parametrize("compute", ["minute", "shards", "wake"])
+def test_an_hour_of_a_load_is_billed_as_ten_minutes_of_it(compute: Compute) -> None:
+    """Environments start cold at the begin alone, and that is billed for no month."""
+    short, long = (
+        simulate(Trace.of_rates([1.0] * minutes, ids=10_000), Times(fixed=0.05), Choice(compute=compute))
+        for minutes in (10, 60)
+    )
+
+    assert long.billed / 60 == pytest.approx(short.billed / 10, rel=0.1)
+
+
 def test_parts_of_a_trace_are_as_late_as_the_whole_for_invocations_that_listen() -> None:
     """A part begins in the middle of a day: somebody listens already, and no invocation is billed behind its end."""
     trace = Trace.of_rates([10.0] * 120, ids=2_000)
