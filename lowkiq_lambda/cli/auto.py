@@ -1,7 +1,7 @@
 """`lowkiq auto`: how many shards queues need that leave it to the library, and what people answer."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, person
+from lowkiq_lambda.cli.noting import note, person, report_group
 from lowkiq_lambda.cli.output import remark_skipped, say, when, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, length_of
 from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, app_of, worker_of
@@ -20,23 +20,19 @@ if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.operate.auto.duty import ShardSchedules
     from lowkiq_lambda.operate.auto.queue_auto import QueueAuto
-    from lowkiq_lambda.reshard.group import Moved, Postponed
     from lowkiq_lambda.views.auto import AutoDecision, AutoState
 
 _HELP: Final = """
 Print how many shards a queue with shards_count = "auto" needs: its evidence, the cause, the proposal, and what a move \
 costs. Nothing is changed without an option.
 
-Without QUEUE: what housekeeping has decided last about each such queue of the app. --do carries out the proposal, \
-after a question that names it; --hold stops proposals and moves of a queue for a time, and --release ends that.
+Without QUEUE: what housekeeping has decided last about each such queue of the app.
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0  Nothing is proposed; or it is done. A queue that was made with another
-     declaration is named and left out.
+  0  Nothing is proposed; or it is done.
   1  Another number of shards is proposed; or nothing was changed, as nothing
-     is proposed, another move is under way, the answer was not yes, or somebody
-     has turned the move round.
+     is proposed, the answer was not yes, or a move came between.
   2  The command line, the settings or the app cannot work; or there is no
      terminal to ask at, and no --yes.
   3  Redis cannot be reached.
@@ -71,11 +67,9 @@ def auto(  # noqa: PLR0913 - the options
 ) -> int:
     """Do what the options say; the exit code."""
     app = app_of(act.app)
-    if sum((do, hold is not None, release)) > 1:
-        raise ConfigError("--do, --hold and --release are three orders: give one of them.")
+    if sum((do, hold is not None, release)) > (queue is not None):
+        raise ConfigError("Give one of --do, --hold and --release, with a QUEUE.")
     if queue is None:
-        if do or release or hold is not None:
-            raise ConfigError("--do, --hold and --release need a QUEUE.")
         return _list(app, as_json=json)
     worker = worker_of(app, queue)
     of_queue, name = app.operate(worker).auto, worker.queue_name
@@ -88,13 +82,11 @@ def auto(  # noqa: PLR0913 - the options
     if do:
         return _do(app, worker, decision, act, as_json=json)
     state = of_queue.state()
-    if json:
-        write_json({"decision": decision, "state": state})
-    else:
-        say(*map(visible, (*_decision_lines(decision), *_state_lines(state))))
-        if decision.to is not None:
-            say(visible(f"-> carry it out: lowkiq auto {name} --do"))
-    return FAILED if decision.to is not None else DONE
+    is_proposed = decision.to is not None
+    next_step = [f"-> carry it out: lowkiq auto {name} --do"] if is_proposed else []
+    lines = *_decision_lines(decision), *_state_lines(state), *next_step
+    _tell({"decision": decision, "state": state}, *lines, as_json=json)
+    return FAILED if is_proposed else DONE
 
 
 def _list(app: "Lowkiq", *, as_json: bool) -> int:
@@ -102,20 +94,14 @@ def _list(app: "Lowkiq", *, as_json: bool) -> int:
     workers = {worker.queue_name: worker for worker in app.workers if auto_of(worker) is not None}
     skipped = {name: refused[name] for name in workers if name in refused}
     states = [app.operate(worker).auto.state() for name, worker in workers.items() if name not in skipped]
-    if as_json:
-        write_json({"queues": states, "skipped": skipped})
-    elif not workers:
-        say('No queue of the app leaves its number of shards to the library: shards_count = "auto" does.')
-    else:
-        say(*map(visible, _lines_of_all(states)))
-        remark_skipped(skipped)
+    lines = [
+        f"{one.queue}: {one.decision.says if one.decision else 'housekeeping has not looked yet'}" for one in states
+    ]
+    if not workers:
+        lines = ['No queue of the app leaves its number of shards to the library: shards_count = "auto" does.']
+    _tell({"queues": states, "skipped": skipped}, *lines, as_json=as_json)
+    remark_skipped(skipped)
     return FAILED if any(state.decision and state.decision.to is not None for state in states) else DONE
-
-
-def _lines_of_all(states: "Iterable[AutoState]") -> Iterator[str]:
-    for state in states:
-        last = state.decision
-        yield f"{state.queue}: {'housekeeping has not looked yet' if last is None else last.says}"
 
 
 def _decision_lines(decision: "AutoDecision") -> list[str]:
@@ -139,27 +125,23 @@ def _state_lines(state: "AutoState") -> Iterator[str]:
 
 
 def _do(app: "Lowkiq", worker: type[Worker[Any]], decision: "AutoDecision", act: ActOptions, *, as_json: bool) -> int:
+    lines = _decision_lines(decision)
     if decision.to is None:
-        if as_json:
-            write_json({"decision": decision, "done": False})
-        else:
-            say(*map(visible, _decision_lines(decision)), "Nothing is proposed, and nothing was changed.")
+        nothing = "Nothing is proposed, and nothing was changed."
+        _tell({"decision": decision, "done": False}, *lines, nothing, as_json=as_json)
         return FAILED
     if not as_json:
-        say(*map(visible, _decision_lines(decision)))
+        say(*map(visible, lines))
     question = f"Move {decision.ids:,} jobs of {decision.queue} from {decision.shards} to {decision.to} shards?"
     if not act.is_agreed(question, json=as_json):
         return NOT_APPLIED
     note(app, decision.queue, "reshard", decision.says, decision.to, act.reason)
     queue = app.operate(worker)
-    queue.auto.do(decision, _ignore if as_json else _report, _schedules())
+    queue.auto.do(decision, (lambda *_: None) if as_json else report_group, _schedules())
     shards = queue.resharding().layout.after
     is_done = shards == decision.to
-    if as_json:
-        write_json({"decision": decision, "done": is_done})
-    else:
-        turned = "" if is_done else f": its move to {decision.to} was turned round"
-        say(f"{decision.queue} has {shards} shards{turned}")
+    turned = "" if is_done else f": its move to {decision.to} was turned round"
+    _tell({"decision": decision, "done": is_done}, f"{decision.queue} has {shards} shards{turned}", as_json=as_json)
     return DONE if is_done else FAILED
 
 
@@ -189,10 +171,7 @@ def _hold(  # noqa: PLR0913, PLR0917 - what is stopped, and how it is said
         return NOT_APPLIED
     until = of_queue.hold(seconds, by=person())
     note(app, of_queue.name, "auto", f"held for {duration(seconds)}", 0, act.reason)
-    if as_json:
-        write_json({"queue": of_queue.name, "held_until": until})
-    else:
-        say(f"stopped until {when(until)}")
+    _tell({"queue": of_queue.name, "held_until": until}, f"stopped until {when(until)}", as_json=as_json)
     return DONE
 
 
@@ -202,21 +181,12 @@ def _release(app: "Lowkiq", of_queue: "QueueAuto", where: str, act: ActOptions, 
         return NOT_APPLIED
     of_queue.release()
     note(app, of_queue.name, "auto", "released", 0, act.reason)
-    if as_json:
-        write_json({"queue": of_queue.name, "held_until": None})
-    else:
-        say("it has proposals and moves again")
+    _tell({"queue": of_queue.name, "held_until": None}, "it has proposals and moves again", as_json=as_json)
     return DONE
 
 
-def _ignore(_moved: int, _groups: int, _outcome: "Moved | Postponed") -> None:
-    """Ignore it: a program reads the end."""
-
-
-def _report(moved: int, groups: int, outcome: "Moved | Postponed") -> None:
-    from lowkiq_lambda.reshard.group import Moved
-
-    if isinstance(outcome, Moved):
-        say(f"group {moved} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
+def _tell(value: object, *lines: str, as_json: bool) -> None:
+    if as_json:
+        write_json(value)
     else:
-        say(f"a group waits: {outcome.reason}")
+        say(*map(visible, lines))

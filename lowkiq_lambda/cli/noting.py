@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.output import typed
+from lowkiq_lambda.cli.output import say, typed
 from lowkiq_lambda.views.activity import ActivityEntry, lacks_reason
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.reshard.group import Moved, Postponed
 
 OPERATOR: Final = "LOWKIQ_OPERATOR"
 """The environment variable with the name of the person, where the user of the process is somebody else."""
@@ -91,3 +92,14 @@ def _session() -> str:
     with suppress(OSError, ValueError, AttributeError):
         return os.ttyname(sys.stdin.fileno()).removeprefix(_DEVICES)
     return f"process {os.getpid()}"
+
+
+def report_group(place: int, groups: int, outcome: "Moved | Postponed") -> None:
+    """Say what became of a group of shards that moves."""
+    from lowkiq_lambda.reshard.group import Moved
+
+    if isinstance(outcome, Moved):
+        say(f"group {place} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
+    else:
+        time = f" for {outcome.seconds:,.0f} s" if outcome.seconds else ""
+        say(f"a group waits{time}: {outcome.reason}")

@@ -1,6 +1,5 @@
 """`lowkiq reshard`: another number of shards for a queue, while it is pushed to and drained."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,15 +9,14 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark
+from lowkiq_lambda.cli.noting import note, report_group
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
 from lowkiq_lambda.cli.parts import AppOption, Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.store.shard.layout import Layout
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
-    from lowkiq_lambda.reshard.group import Moved, Postponed
     from lowkiq_lambda.reshard.resharding import Resharding
 
 _HELP: Final = """
@@ -110,7 +108,7 @@ def reshard(  # noqa: PLR0913 - the options
     question = _question(resharding.layout, to, forget, announces=announce, turns=abort)
     where = f"{worker.queue_name} at {without_password(loaded.core.connections.url)}"
     if not (question is None or yes or agreed(question.format(where))):
-        _say(NOTHING)
+        say(NOTHING)
         return NOT_APPLIED
     if forget is not None:
         layout = resharding.accept(forget, is_accepted=False)
@@ -159,7 +157,7 @@ def _question(layout: Layout, to: int | None, forget: int | None, *, announces: 
 def _move(resharding: "Resharding", to: int | None, note_begun: Callable[[str, int], None], *, turns: bool) -> int:
     before = resharding.layout
     if turns:
-        resharding.abort(_report)
+        resharding.abort(report_group)
     elif to is not None:
         resharding.begin(to)
     else:
@@ -168,18 +166,8 @@ def _move(resharding: "Resharding", to: int | None, note_begun: Callable[[str, i
     if layout.epoch != before.epoch:
         # At its beginning, as any process may bring it to its end.
         note_begun(f"from {before.after} to {layout.after} shards", layout.after)
-    resharding.go_on(_report)
+    resharding.go_on(report_group)
     return _tell(resharding.layout)
-
-
-def _report(ids: int, groups: int, outcome: "Moved | Postponed") -> None:
-    from lowkiq_lambda.reshard.group import Moved
-
-    if isinstance(outcome, Moved):
-        _say(f"group {ids} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
-    else:
-        time = f" for {outcome.seconds:,.0f} s" if outcome.seconds else ""
-        _say(f"a group waits{time}: {outcome.reason}")
 
 
 def _plan(resharding: "Resharding", to: int) -> int:
@@ -187,23 +175,18 @@ def _plan(resharding: "Resharding", to: int) -> int:
     if layout.before == layout.after == to:
         return _tell(layout)
     counts = resharding.ids_by_group(to)
-    _say(f"from {layout.before} to {to} shards: {len(counts)} groups, {sum(counts):,} ids")
+    say(f"from {layout.before} to {to} shards: {len(counts)} groups, {sum(counts):,} ids")
     for group, ids in enumerate(counts):
-        _say(f"group {group}: {ids:,} ids")
+        say(f"group {group}: {ids:,} ids")
     return NOT_APPLIED
 
 
 def _tell(layout: Layout) -> int:
     if layout.is_moving:
         done = layout.groups - len(layout.left)
-        _say(f"on its way from {layout.before} to {layout.after} shards: {done} of {layout.groups} groups have moved")
+        say(f"on its way from {layout.before} to {layout.after} shards: {done} of {layout.groups} groups have moved")
     else:
         accepted = [count for count in layout.accepts if count != layout.after]
         more = f"; code may declare {', '.join(map(str, accepted))} too" if accepted else ""
-        _say(f"{layout.after} shards{more}")
+        say(f"{layout.after} shards{more}")
     return DONE
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -57,7 +57,7 @@ def tell_why(
         float | None,
         Parameter(
             name="--late-from",
-            help="Without an ID: the lag from which the queue is late, such as 30s; else its own, or 120 s.",
+            help="Without an ID: the lag from which it is late, such as 30s; else the queue's, or 120 s.",
             converter=seconds_above_0,
         ),
     ] = None,

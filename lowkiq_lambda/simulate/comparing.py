@@ -149,7 +149,7 @@ class ChoiceComparison(NamedTuple):
     def _spans(
         self, choices: Sequence[Choice], outcomes: dict[int, Outcome], whole: set[int], run: "Run"
     ) -> dict[int, set[str]]:
-        """What each choice that is late hangs on: it runs once more without its outages, and without its breakdowns."""
+        """Spans on which the lag of each choice hangs: it runs once more without its outages, and without its breakdowns."""
         places = [place for place, one in outcomes.items() if one.p95 > SOME]
         without = [(place, name) for place in places for name in SPANS if getattr(choices[place], name)]
         jobs = [

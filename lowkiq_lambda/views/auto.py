@@ -40,8 +40,8 @@ class AutoDecision(msgspec.Struct, frozen=True, kw_only=True):
 class AutoMove(msgspec.Struct, frozen=True, kw_only=True):
     """A move that was made. `at`, `ended_at`: Unix seconds; None while it goes on. `is_turned`: it was turned round.
 
-    `lag_before`, `lag_after`: the 95th percentile of the lag in seconds, of ten minutes before and of thirty after, but
-    for the first five, in which what waited is worked off; None while that is not known.
+    `lag_before`, `lag_after`: the 95th percentile of the lag in seconds, of ten minutes before and of minutes 6 to 30
+    after, when what waited is worked off; None while that is not known.
     """
 
     at: float

@@ -71,9 +71,9 @@ def test_a_queue_that_was_made_otherwise_is_left_out(shop: ShopOfCommands, lived
     lived(200, 720)
     config, name = Config(redis_url=shop.app.config.redis_url), f"{shop.queue}-other"
     with closing_app(Lowkiq(config)) as app:
-        app.worker(type("Other", (Worker,), {"queue_name": name, "merge": "latest", "perform": ignore})).push(
-            "1", score=1
-        )
+        body = {"queue_name": name, "merge": "latest", "perform": ignore}
+        other: type[Worker] = app.worker(type("Other", (Worker,), body))
+        other.push("1", score=1)
     shop.app.worker(type("Other", (Worker,), {"queue_name": name, "perform": ignore}))
     code, out, _ = shop.run("advise", "--now", "shards")
 

@@ -183,7 +183,7 @@ def test_another_count_of_shards_is_told_for_ten_minutes(make: MakePlayed) -> No
     played.clock.advance(590)
     late = played.late()
     assert "somebody is at it" == late.cause
-    assert late.says.endswith("its declaration of 2 shards was changed 10 minutes ago.")
+    assert late.says.endswith("it got 2 shards 10 minutes ago.")
 
     played.clock.advance(20)
 

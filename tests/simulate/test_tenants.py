@@ -77,7 +77,7 @@ def test_lanes_are_served_in_the_order_of_the_engine(make_app: MakeApp, queue_na
         worker.push(job_id)
     app.drain()
     trace = Trace.of_rows((0.0, job_id, 1) for job_id in ids)
-    lanes = Lanes(trace, trace.at)
+    lanes = Lanes(trace, trace.at.__getitem__)
     for number in range(len(ids)):
         lanes.append(number)
     order = [ids[lanes.popleft()] for _ in ids]

@@ -260,7 +260,7 @@ def _findings(
     from lowkiq_lambda.stack.costs.simulated import simulated_dollars
 
     prices, seconds, target = load(), inputs.trace.seconds, attempt.lag_p95
-    # A task may be the same choice as a daemon of one's own, which has no price.
+    # A task may be the same choice as a daemon on your machine, which has no price.
     priced = {candidate.choice for candidate in candidates if candidate.is_priced}
 
     def dollars(choice: "Choice", outcome: "Outcome", *, is_priced: bool) -> float | None:

@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.auto.sizes import pause_of
 from lowkiq_lambda.operate.auto.words import line_of, refusal_of
 from lowkiq_lambda.operate.lateness.causes import failures
 from lowkiq_lambda.operate.lateness.kept import read_hours
-from lowkiq_lambda.operate.lateness.look import QueueLook
+from lowkiq_lambda.operate.lateness.look import Evidence, QueueLook
 from lowkiq_lambda.operate.lateness.samples import lag_of
 from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.operate.lateness.minutes import Minute
-    from lowkiq_lambda.operate.lateness.samples import Sample
 
 Schedules: TypeAlias = Literal["none", "own", "foreign"]
 """Of shards, on AWS: none are needed, this process may make them, or somebody else has to."""
@@ -174,17 +173,8 @@ class AutoLook:
         hours = tuple(read_hours(self._core.backend, self.name, config.redis_retry_for))
         facts = replace(common, hours=hours, is_replicated=self._is_replicated(common))
         # Nearly no queue has been quiet for long enough, so what else speaks against it is read last.
-        return self._with_disturbances(facts) if isinstance(decide(facts, memory, lambda _: None), Proposal) else facts
-
-    def _with_disturbances(self, facts: AutoFacts) -> AutoFacts:
-        """The same, with what keeps a queue as it is that does not lag."""
-        _, usable, present, samples = self._late.evidence()
-        return replace(
-            facts,
-            at_it=present.at_it,
-            failing=any(failures(minute, present) for minute in usable),
-            dying=_dying(samples),
-        )
+        may_move = isinstance(decide(facts, memory, lambda _: None), Proposal)
+        return _with_disturbances(facts, self._late.evidence()) if may_move else facts
 
     def _late_facts(self, common: AutoFacts, memory: Memory) -> AutoFacts:
         evidence = self._late.evidence()
@@ -196,7 +186,7 @@ class AutoLook:
         are_fixed = verdict.cause == "slots" and present.most is None
         cause = "shards" if are_fixed else verdict.cause
         return replace(
-            common,
+            _with_disturbances(common, evidence),
             is_late=True,
             cause=cause,
             are_fixed=are_fixed,
@@ -210,8 +200,6 @@ class AutoLook:
             busy=fmean(shard.busy for shard in late) if late else 0.0,
             full=(sum(shard.is_full for shard in late), len(late)),
             threads=samples[-1].threads,
-            failing=any(failures(minute, present) for minute in usable),
-            dying=_dying(samples),
             is_replicated=cause != "shards" or self._is_replicated(common),
         )
 
@@ -242,5 +230,12 @@ class AutoLook:
         return p95_of
 
 
-def _dying(samples: Sequence["Sample"]) -> bool:
-    return any(after.dead > before.dead for before, after in pairwise(samples))
+def _with_disturbances(facts: AutoFacts, evidence: Evidence) -> AutoFacts:
+    """The same, with what keeps a queue as it is."""
+    _, usable, present, samples = evidence
+    return replace(
+        facts,
+        at_it=present.at_it,
+        failing=any(failures(minute, present) for minute in usable),
+        dying=any(after.dead > before.dead for before, after in pairwise(samples)),
+    )

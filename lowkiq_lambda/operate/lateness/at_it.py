@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from lowkiq_lambda.operate.lateness.words import lasting
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.activity import NOTED, ActivityEntry
 from lowkiq_lambda.views.processes import Process
@@ -14,10 +15,6 @@ ACTED: Final = 600.0
 """Seconds after an operator's act in which its effect is waited for."""
 BEGAN: Final = 900.0
 """Seconds after the start of a release or a daemon in which caches fill and shards are dealt anew; or an outage."""
-
-
-_SHORT: Final = 120.0
-"""Seconds up to which they are not told in minutes."""
 
 
 class Around(NamedTuple):
@@ -46,28 +43,24 @@ def _of_queue(metrics: QueueMetrics, layout: Layout) -> Iterator[str]:
 def _acts(now: float, around: Around) -> Iterator[str]:
     for act in around.activity:
         if 0 <= now - act.at <= ACTED and act.action != NOTED:
-            yield f"{act.who} did {act.action!r} on it {_ago(now - act.at)} ago"
+            yield f"{act.who} did {act.action!r} on it {lasting(now - act.at)} ago"
 
 
 def _declared(now: float, layout: Layout) -> Iterator[str]:
     # Of another declaration nobody notes the time, but for the count of shards: it needs a queue without jobs.
     if 0 <= now - layout.at <= ACTED:
-        yield f"its declaration of {layout.after} shards was changed {_ago(now - layout.at)} ago"
+        yield f"it got {layout.after} shards {lasting(now - layout.at)} ago"
 
 
 def _starts(now: float, around: Around) -> Iterator[str]:
     for release in around.releases:
         if 0 <= now - release.since <= BEGAN:
-            yield f"the release {release.name} began {_ago(now - release.since)} ago"
+            yield f"the release {release.name} began {lasting(now - release.since)} ago"
     able = [process for process in around.processes if not process.is_gone]
     for process in able:
         # An invocation begins again and again, which changes nothing.
         if process.kind == "daemon" and 0 <= now - process.since <= BEGAN:
-            yield f"the daemon {process.host}:{process.pid} began {_ago(now - process.since)} ago"
+            yield f"the daemon {process.host}:{process.pid} began {lasting(now - process.since)} ago"
     for process in able:
         if process.is_slow:
             yield f"Redis is slow to answer {process.host}:{process.pid}"
-
-
-def _ago(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= _SHORT else f"{seconds:.0f} s"

@@ -139,7 +139,7 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
     """The load of an app at `at`; the pace is that of this month, once a day of it is known, else of four weeks."""
     began = month_began(at)
     of_month = {hour.at for queue in queues for hour in queue.hours if hour.at >= began}
-    known = sum(max(_watched(hour) for hour in _at(queues, start)) for start in of_month)
+    watched = sum(max(_watched(hour) for hour in _at(queues, start)) for start in of_month)
     since = began if len(of_month) >= ENOUGH else at - DAYS * 24 * HOUR
     paced = [
         msgspec.structs.replace(queue, hours=tuple(hour for hour in queue.hours if hour.at >= since))
@@ -157,7 +157,7 @@ def load_of(queues: Sequence[QueueLoad], at: float) -> MonthLoad:
         queues=tuple(paced),
         at=at,
         hours=hours,
-        of_month=known,
+        of_month=watched,
         jobs=round(ids * times),
         job_seconds=busy / ids if ids else 0.0,
         job_cpu=computing / ids if ids else 0.0,
