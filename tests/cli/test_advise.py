@@ -9,21 +9,19 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.operate.lateness.samples import Sample
 from lowkiq_lambda.stack.advice import loads
 from lowkiq_lambda.stack.advice.loads import HOUR, MonthLoad, QueueLoad
 from lowkiq_lambda.testing import ManualClock
 from tests.cli.conftest import MODULE, ShopOfCommands
 from tests.kit.apps import closing_app
+from tests.kit.handlers import Notes
 from tests.kit.months import hours_before, keep_hours
+from tests.kit.workers import declare
 
 SAMPLE = Sample(3_600.0, "1 1 0 0", 10, 0, 0, 10, 10, 5.0, 1.0, 9.0, 0, 0, 0.0, 0.5, 1.0, 5, ())
 Lived: TypeAlias = Callable[[int, int], str]
-
-
-def ignore(_worker: Worker, _batch: Batch) -> None:
-    """Do nothing."""
 
 
 @pytest.fixture
@@ -71,10 +69,8 @@ def test_a_queue_that_was_made_otherwise_is_left_out(shop: ShopOfCommands, lived
     lived(200, 720)
     config, name = Config(redis_url=shop.app.config.redis_url), f"{shop.queue}-other"
     with closing_app(Lowkiq(config)) as app:
-        body = {"queue_name": name, "merge": "latest", "perform": ignore}
-        other: type[Worker] = app.worker(type("Other", (Worker,), body))
-        other.push("1", score=1)
-    shop.app.worker(type("Other", (Worker,), {"queue_name": name, "perform": ignore}))
+        declare(app, name, Notes(), merge="latest").push("1", score=1)
+    declare(shop.app, name, Notes())
     code, out, _ = shop.run("advise", "--now", "shards")
 
     assert 0 == code
