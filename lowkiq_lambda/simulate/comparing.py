@@ -48,8 +48,6 @@ PEAK: Final = 600.0
 SOME: Final = 0.010
 """Seconds, below which the model, which has no jitter, says no number."""
 SPANS: Final = ("outages", "breakdowns")
-_LESS: Final = 0.9
-"""Share of p95 that is left at most without what it hangs on."""
 Draw: TypeAlias = Callable[[int], Trace]
 """The trace of a seed."""
 Part: TypeAlias = tuple[Trace, float]
@@ -65,8 +63,8 @@ class ChoiceResult(msgspec.Struct, frozen=True, kw_only=True):
     less where slots are nearly full; both are p95 where it is sure. `low_p99` and `high_p99` are the same of p99.
     `pushes`: a second, in the busiest ten minutes.
     `peak`: share of the slots that these need; above 1 ids pile up. `is_whole`: whether all of the
-    trace was run; the series of others are of parts. `hangs_on`: of outages and breakdowns those without which p95 is
-    less by more than a tenth.
+    trace was run; the series of others are of parts. `hangs_on`: what makes p95 longer by more
+    than a tenth, of SPANS.
     """
 
     choice: Choice
@@ -149,7 +147,7 @@ class ChoiceComparison(NamedTuple):
     def _spans(
         self, choices: Sequence[Choice], outcomes: dict[int, Outcome], whole: set[int], run: "Run"
     ) -> dict[int, set[str]]:
-        """Spans on which the lag of each choice hangs: it runs once more without its outages, and without its breakdowns."""
+        """Spans on which late choices hang: each runs without its outages, and without its breakdowns."""
         places = [place for place, one in outcomes.items() if one.p95 > SOME]
         without = [(place, name) for place in places for name in SPANS if getattr(choices[place], name)]
         jobs = [
@@ -159,7 +157,7 @@ class ChoiceComparison(NamedTuple):
         spans = {place: set[str]() for place in outcomes}
         for number, outcome in run(jobs):
             place, name = without[number]
-            if outcome.p95 < _LESS * outcomes[place].p95:
+            if outcome.p95 < 0.9 * outcomes[place].p95:
                 spans[place].add(name)
         return spans
 

@@ -38,7 +38,7 @@ class Trace(msgspec.Struct, frozen=True):
     `starts_at`: the begin, as Unix seconds; 0 where it is of no day. `tenants`: the crc32 of the tenant of each id, the
     text before its first colon; None where ids have no names, or all the same one. `warm_up`: seconds at the begin of
     which nothing is told, as a part of a longer trace begins with no backlog, and with nobody at work. `is_drawn`:
-    whether the ids are. `left_out`: jobs that were not drawn, as they are more than somebody has time for.
+    whether the ids are. `left_out`: jobs that were not drawn.
     """
 
     at: "array[float]"
@@ -84,9 +84,10 @@ class Trace(msgspec.Struct, frozen=True):
         _check(rates, step, ids, hot)
         first, end, jobs = 0, len(rates), sum(rates) * step
         while jobs > most and end - first > 1:
-            is_first_less = rates[first] < rates[end - 1]
-            jobs -= step * rates[first if is_first_less else end - 1]
-            first, end = first + is_first_less, end - (not is_first_less)
+            if rates[first] < rates[end - 1]:
+                jobs, first = jobs - rates[first] * step, first + 1
+            else:
+                jobs, end = jobs - rates[end - 1] * step, end - 1
         left_out = round(sum(rates) * step - jobs)
         rates, starts_at = rates[first:end], starts_at + first * step
         rng = Random(seed)  # noqa: S311 - pushes need no cryptography

@@ -478,7 +478,7 @@ def test_what_a_worker_declares_and_nothing_plays_is_a_guess(
         json.loads(limited.run(*words, "--json")[1]),
     )
 
-    assert "guessed  waits_for, debounce: left out, as the simulation plays no such declaration" in plain, error
+    assert "guessed  waits_for, debounce: left out, as the simulation does not play it" in plain, error
     assert "guessed  waits_for, debounce, retry_in: left out" in failing
     assert "guessed  waits_for, debounce, retry_in: left out" in breaking
     assert calls["jobs"] == calls["calls"]

@@ -195,20 +195,7 @@ def simulate_queue(  # noqa: PLR0913 - the options
     # That there is one counts for what is guessed; when it is, the trace tells.
     breaks = ((0.0, 0.0),) if attempt.breakdown else ()
     base = msgspec.structs.replace(base, failures=attempt.failures, breakdowns=breaks)
-    words = LoadWords(
-        rate=load.rate,
-        peaks=load.peak,
-        trace=load.trace,
-        ids=load.ids,
-        skew=load.skew,
-        took=load.took,
-        spread=load.spread,
-        computing=load.computing,
-        tenants=load.tenants,
-        tenant_skew=load.tenant_skew,
-        seed=attempt.seed,
-        seconds=attempt.seconds,
-    )
+    words = LoadWords(**vars(load), seed=attempt.seed, seconds=attempt.seconds)
     inputs = inputs_of(words, queue, app, base)
     outages, breakdowns = (
         _spans(f"--{name}", text, inputs)

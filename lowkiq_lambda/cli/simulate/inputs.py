@@ -30,7 +30,7 @@ _DAYS_OF_HOURS: Final = 72
 _FEWEST_CALLS: Final = 20
 _FEWEST_TENANTS: Final = 2
 _DRAWN_A_SECOND: Final = 700_000
-"""Jobs, on a small machine: half of the time is for drawing."""
+"""Jobs, in half of the time."""
 _UNPLAYED: Final = ("tenant_rate", "waits_for", "block_except", "debounce")
 _LIKE: Final = 1.25
 """Fills of calls that differ by less do not tell how long each id takes."""
@@ -40,7 +40,7 @@ class LoadWords(NamedTuple):
     """What the command line says of the load; None: nothing."""
 
     rate: str | None
-    peaks: Sequence[str]
+    peak: Sequence[str]
     trace: Path | None
     ids: int | None
     skew: float | None
@@ -68,7 +68,7 @@ class Inputs(NamedTuple):
 def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice) -> Inputs:
     """All that is needed for the simulation. Raises ConfigError, and LowkiqError where a queue is asked for."""
     ways = [load.rate is not None, load.trace is not None, queue is not None]
-    if load.peaks and load.rate is None:
+    if load.peak and load.rate is None:
         raise ConfigError("--peak needs --rate, the jobs outside of the peaks: give such as --rate 10/s.")
     if load.tenant_skew is not None and load.tenants is None:
         raise ConfigError("--tenant-skew needs --tenants, how many there are: give such as --tenants 20.")
@@ -88,8 +88,8 @@ def inputs_of(load: LoadWords, queue: str | None, app: str | None, base: Choice)
 
 
 def _of_rates(load: LoadWords, base: Choice) -> Inputs:
-    rates = [per_second(load.rate or "", may_be_0=bool(load.peaks))] * DAY
-    for number, peak in enumerate(load.peaks, 1):
+    rates = [per_second(load.rate or "", may_be_0=bool(load.peak))] * DAY
+    for number, peak in enumerate(load.peak, 1):
         rate, _, length = peak.partition(":")
         try:
             minutes = math.ceil(seconds_of(length) / MINUTE)
@@ -97,7 +97,7 @@ def _of_rates(load: LoadWords, base: Choice) -> Inputs:
             minutes = 0
         if not minutes or length.strip()[-1].isdigit():
             raise ConfigError(f"--peak {peak} is refused: give a rate and a length with its unit, such as 70/s:15m.")
-        begin = DAY * number // (len(load.peaks) + 1)
+        begin = DAY * number // (len(load.peak) + 1)
         end = begin + max(1, minutes)
         if end > DAY:
             raise ConfigError(
@@ -332,7 +332,7 @@ def _fitted(hours: Sequence[HourDigest]) -> tuple[float, float]:
 
 
 def _present(queue: NamedQueue, base: Choice, guesses: list[str]) -> Choice:
-    """The choice with the queue's shards and limits, where the command line has none, and what its worker declares."""
+    """The choice as the queue and its worker are, but for limits of the command line."""
     worker, limits = queue.worker, queue.operate.limits.explain()
     changes: dict[str, Any] = {"shards": len(queue.shards.layout.live)}
     changes["max_running"] = base.max_running or limits.max_running or 0
@@ -344,7 +344,7 @@ def _present(queue: NamedQueue, base: Choice, guesses: list[str]) -> Choice:
         changes["tenants"] = worker.tenants or "none"
         names = (*_UNPLAYED, "retry_in") if base.failures or base.breakdowns else _UNPLAYED
         if left := [name for name in names if getattr(worker, name) != getattr(Worker, name)]:
-            guesses.append(f"{', '.join(left)}: left out, as the simulation plays no such declaration of a worker")
+            guesses.append(f"{', '.join(left)}: left out, as the simulation does not play it")
     return msgspec.structs.replace(base, **changes)
 
 

@@ -20,8 +20,6 @@ _WIDE: Final = 100
 _SCHEDULED: Final = 10.0
 _ALIKE: Final = 1.01
 _MINUTE: Final = 60.0
-_OF_OUTCOME: Final = ("p50", "p95", "p99", "busy", "jobs", "calls", "invocations", "billed", "others_p95", "dead")
-_OF_RESULT: Final = ("low", "high", "low_p99", "high_p99", "peak")
 _HEAD: Final = ("choice", "lag p50", "p95", "p99", "busy", "$/month")
 
 
@@ -48,28 +46,28 @@ class ChoiceLine(msgspec.Struct, kw_only=True):
     concurrency: int
     batch: int
     compute: str
-    p50: float | None
-    p95: float | None
-    p99: float | None
-    low: float | None
-    high: float | None
-    low_p99: float | None
-    high_p99: float | None
-    busy: float | None
-    peak: float | None
-    jobs: int | None
-    calls: int | None
-    invocations: int | None
-    billed: float | None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    low: float | None = None
+    high: float | None = None
+    low_p99: float | None = None
+    high_p99: float | None = None
+    busy: float | None = None
+    peak: float | None = None
+    jobs: int | None = None
+    calls: int | None = None
+    invocations: int | None = None
+    billed: float | None = None
     dollars: float | None
     keeps: bool | None
     cheapest: bool
     guessed: bool
-    is_whole: bool
+    is_whole: bool = False
     why: str
-    others_p95: float | None
+    others_p95: float | None = None
     tenants: str
-    dead: int | None
+    dead: int | None = None
     was_run: bool
 
 
@@ -170,24 +168,18 @@ class Findings(NamedTuple):
         """A line for each choice."""
         best = self.cheapest
         for row in self.rows:
-            choice, result = row.candidate.choice, row.result
-            sources = ((_OF_OUTCOME, result and result.outcome), (_OF_RESULT, result))
-            numbers: dict[str, Any] = {name: getattr(one, name, None) for names, one in sources for name in names}
+            result, fields = row.result, dict[str, Any]()
+            for one in (result and result.outcome, result, row.candidate.choice):
+                fields |= {name: getattr(one, name) for name in ChoiceLine.__struct_fields__ if hasattr(one, name)}
+            fields["choice"] = row.candidate.name
             yield ChoiceLine(
-                choice=row.candidate.name,
-                shards=choice.shards,
-                concurrency=choice.concurrency,
-                batch=choice.batch,
-                compute=choice.compute,
                 dollars=row.dollars,
                 keeps=None if self.target is None or result is None else self.keeps(row),
                 cheapest=row is best,
                 guessed=self.is_guessed,
-                is_whole=result is not None and result.is_whole,
                 why=self._why(row),
-                tenants=choice.tenants,
                 was_run=result is not None,
-                **numbers,
+                **fields,
             )
 
 
