@@ -125,7 +125,7 @@ class Findings(NamedTuple):
         return (name, self._lag(outcome.p50), p95, p99, f"{self._mark}{outcome.busy * 100:.0f} %", price)
 
     def _price(self, row: ChoiceRow, sign: str) -> str:
-        """The dollars of a month; a task has its price with any load."""
+        """The dollars of a month; no guess moves the price of a task."""
         return f"{self._mark if row.candidate.choice.is_function else ''}{sign}{row.dollars:,.2f}"
 
     @property
