@@ -164,17 +164,17 @@ class ChoiceComparison(NamedTuple):
     def _other_seeds(
         self, choices: Sequence[Choice], outcomes: dict[int, Outcome], draw: Draw, deadline: float
     ) -> dict[int, list[Outcome]]:
-        """Outcomes of two more seeds, where p95 of one differs by more than a tenth."""
-        bounds: dict[int, list[Outcome]] = {}
+        """Outcomes of two more seeds, where p95 of the three differs by more than a tenth."""
+        others: dict[int, list[Outcome]] = {}
         for seed in (self.seed + 1, self.seed + 2):
             if time.monotonic() > deadline:
                 break
             with _runner(draw(seed), [], len(choices), deadline, lambda _: None) as run:
                 jobs = [(place, self.times, choices[place], seed, True) for place in outcomes]
                 for place, outcome in run(jobs):
-                    if abs(outcome.p95 - outcomes[place].p95) > 0.1 * outcomes[place].p95:
-                        bounds.setdefault(place, []).append(outcome)
-        return bounds
+                    others.setdefault(place, []).append(outcome)
+        all_of = {place: [outcomes[place].p95, *(one.p95 for one in each)] for place, each in others.items()}
+        return {place: others[place] for place, p95s in all_of.items() if max(p95s) > 1.1 * min(p95s)}
 
     def _result(
         self, choice: Choice, outcome: Outcome, others: Sequence[Outcome], hangs_on: set[str], *, is_whole: bool

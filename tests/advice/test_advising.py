@@ -95,7 +95,7 @@ def test_a_busy_app_of_functions_is_told_what_saves_most() -> None:
     assert told.open_invocations == pytest.approx(10, rel=0.02)
     assert told.open_invocations > told.breaks_even
     assert 1.2 == pytest.approx(told.breaks_even, abs=0.05)
-    assert "less from 1.2 on" in told.break_even
+    assert "less than functions from 1.2 open ones on" in told.break_even
     assert "Managed Instances" in told.managed
     assert any(change.what.startswith("concurrency = 10") for change in told.changes)
     assert 3 >= len(told.changes)

@@ -174,7 +174,7 @@ def test_a_simulation_may_ask_for_more_or_refuse() -> None:
         ({}, Memory(useless_at=NOW - 86_400), "its last move did not help"),
         ({"dying": True}, Memory(), "ids die"),
         ({"schedules": "foreign"}, Memory(), "its shards have schedules on AWS"),
-        ({"bounds": Auto(), "is_replicated": False}, Memory(), "no replica has the steps of a move"),
+        ({"bounds": Auto(), "is_replicated": False}, Memory(), "no replica would keep a move"),
     ],
 )
 def test_a_bar_leaves_a_proposal(changes: dict[str, Any], memory: Memory, bar: str) -> None:

@@ -48,7 +48,7 @@ def test_a_small_app_is_told_that_a_change_is_not_worth_it(shop: ShopOfCommands,
     assert any(line.startswith("the smallest Fargate task") and "$10.86" in line for line in lines)
     assert "not worth your time" in out
     assert "this month so far $" in out
-    assert "less from 1.2 on" in out
+    assert "less than functions from 1.2 open ones on" in out
 
 
 def test_a_large_saving_is_an_exit_code(shop: ShopOfCommands, lived: Lived) -> None:

@@ -58,7 +58,7 @@ def test_the_cheapest_choice_that_keeps_the_target_is_marked(capsys: pytest.Capt
     assert task.endswith("10.86   <- cheapest that keeps 5 s")
     assert "some ms" in task
     assert "cheapest" not in minute
-    assert "A task of Fargate (0.25 vCPU), 5 shards keeps a lag p95 of 5 s, for $10.86 a month." in text
+    assert "A task of Fargate (0.25 vCPU), 5 shards keeps a lag p95 of 5 s, for $10.86 a month without Redis." in text
     assert "which comes once a minute, whatever the shards." in text
     assert "guessed" not in text
     assert "~" not in text

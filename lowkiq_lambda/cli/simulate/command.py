@@ -55,7 +55,8 @@ EXAMPLES
       --try shards=5,20 --try concurrency=1,10 \\
       --try compute=minute,fargate:0.25x1
   What an outage of twenty minutes leads to, as a chart:
-    lowkiq simulate --rate 5/s --took 40ms --outage 10:00-10:20 --try compute=daemon:1x5 --plot
+    lowkiq simulate --rate 5/s --took 40ms --outage 10:00-10:20 \\
+      --try compute=daemon:1x5 --plot
 """
 _DAY: Final = 86_400
 _OUTAGE: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")

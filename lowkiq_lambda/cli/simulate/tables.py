@@ -158,7 +158,7 @@ class Findings(NamedTuple):
             )
             return
         cheaper = [row for row in ran if not self.keeps(row) and _price(row) < _price(best)]
-        price = "" if best.dollars is None else f", for {self._price(best, '$')} a month"
+        price = "" if best.dollars is None else f", for {self._price(best, '$')} a month without Redis"
         yield f"{_sentence(best.candidate.name)} keeps a lag p95 of {target}{price}."
         if cheaper:
             row = max(cheaper, key=_price)

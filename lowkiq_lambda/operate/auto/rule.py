@@ -108,7 +108,7 @@ def _bars(facts: AutoFacts, memory: Memory) -> Iterator[str]:
     if facts.schedules == "foreign":
         yield "its shards have schedules on AWS that only a deploy, or lowkiq stack schedules, makes"
     if not (facts.is_replicated or facts.bounds.unreplicated):
-        yield "no replica has the steps of a move (Auto(unreplicated=True) does without)"
+        yield "no replica would keep a move if the server is lost (Auto(unreplicated=True) allows that)"
 
 
 def _back(facts: AutoFacts, memory: Memory) -> Proposal | Fine:

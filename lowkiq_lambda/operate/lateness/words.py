@@ -113,10 +113,10 @@ def _hot(_last: Minute, present: Present) -> tuple[str, str]:
 def _slots(last: Minute, present: Present) -> tuple[str, str]:
     computing = last.computing if present.computing is None else present.computing
     clause = f"the slots of its shards are full of calls that wait: {(computing or 0.0) * 100:.0f}% of their time is"
-    advice = f"Raise the worker's concurrency = {present.concurrency}: that needs no move"
+    advice = f"Set the worker's concurrency above {present.concurrency}: nothing moves"
     if present.most is not None:
         advice = f"Wait: holders raise its concurrency, {present.concurrency} now, to {present.most} at most"
-    return f"{clause} computing", f"{advice} (below {IDLE:.0%} it costs little)."
+    return f"{clause} computing", f"{advice} (below {IDLE:.0%} that costs little)."
 
 
 def _shards(last: Minute, present: Present) -> tuple[str, str]:

@@ -124,7 +124,7 @@ def _break_even(load: MonthLoad, options: Options) -> tuple[float, float, str]:
     line = (
         f"{mark}{mean:.2f} invocations are open in the mean. Functions of {month.memory} MB cost ${each:.2f} for each, "
         f"and ${beside:.2f} of requests and schedules. "
-        f"The smallest task costs ${one:.2f}: less from {breaks_even:.1f} on."
+        f"The smallest task costs ${one:.2f}, less than functions from {breaks_even:.1f} open ones on."
     )
     return mean, breaks_even, line
 
