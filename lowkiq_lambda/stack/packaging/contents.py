@@ -41,8 +41,8 @@ _NOT_IN_LAMBDA: Final = {
 }
 _PAGES: Final = {
     LIBRARY: {"dashboard"},
-    "operate": {"alerts", "doctor", "presentation"},
-    "inspect": {"login_attempts.py", "saved_views.py", "signed_out.py"},
+    "operate": {"alerts", "doctor", "gauges.py", "presentation"},
+    "inspect": {"login_attempts.py", "looking.py", "memory.py", "overdue.py", "saved_views.py", "signed_out.py"},
     "schedules": {"clock_changes.py"},
 }
 # Folders that an earlier build may have left.
