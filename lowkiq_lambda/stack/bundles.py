@@ -17,8 +17,8 @@ STACK: Final = ("template.yaml", "infra/*.yaml", "infra/package/*/Makefile", "in
 LOCKS: Final = tuple(f"requirements/{name}.txt" for name in ("cloud", "dashboard-function", "drain-function"))
 """Of what is installed in our versions. The wheel has these and those of the stack as one file."""
 
-_UNSENT: Final = re.compile(r"^ *--(?!!).*\n|(?<=\n ) +", re.MULTILINE)
-"""Parts of a script that are not sent to servers either: store/shard/scripts.py."""
+_COMMENT: Final = re.compile(r"^ *--(?!!).*\n", re.MULTILINE)
+"""A line of a script that is not sent to servers either: store/shard/scripts.py."""
 
 
 def bundled(folder: Path, *patterns: str) -> str:
@@ -39,4 +39,4 @@ def bundle(package: Path) -> None:
 
 def _text(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
-    return _UNSENT.sub("", text) if path.suffix == ".lua" else text
+    return _COMMENT.sub("", text) if path.suffix == ".lua" else text

@@ -124,7 +124,9 @@ def test_a_worker_that_cannot_be_made_is_refused(app: Lowkiq) -> None:
 )
 def test_numbers_that_cannot_work_are_refused(app: Lowkiq, field: str, value: object) -> None:
     """E-72: a count is a whole number in its range; the sentence names field, range and value."""
-    with pytest.raises(DeclarationError, match=rf"Odd\.{field} must be a whole number from [0-9,]+ to [0-9,]+, not"):
+    or_auto = ' or "auto"' if isinstance(value, str) and field in {"shards_count", "batch_size"} else ""
+    sentence = rf"Odd\.{field} must be a whole number from [0-9,]+ to [0-9,]+{or_auto}, not"
+    with pytest.raises(DeclarationError, match=sentence):
         app.worker(worker_with(perform=perform, **{field: value}))
 
 

@@ -39,8 +39,7 @@ Reply: TypeAlias = list[Any]
 _FOLDERS: Final = ("drain", "push", "operate", "move", "read", "duty", "schedule", "task", "process")
 """The folders of scripts, by their callers; no two scripts have the same name."""
 _MARK: Final = "--! "
-_UNSENT: Final = re.compile(r"^ *--(?!!).*\n|(?<=\n ) +", re.MULTILINE)
-"""Comments, and all of an indentation but its first space."""
+_COMMENT: Final = re.compile(r"^ *--(?!!).*\n", re.MULTILINE)
 _RARELY: Final = re.compile(r"rarely\(\)\.(\w+)")
 _LOCALS: Final = re.compile(r"^local (?:function (\w+)|(\w+(?:, \w+)*)( =|$))", re.MULTILINE)
 """The definitions at the top of a file: statements in blocks are indented."""
@@ -191,11 +190,11 @@ class Linker:
         return msgspec.json.decode(bundle.read_bytes(), type=dict[str, str]) if bundle.exists() else {}
 
     def _text(self, path: str) -> str:
-        """The text of a file, without what is not sent to servers, as they keep it; empty if there is none."""
+        """The text of a file, without comments, as servers keep what they are sent; empty if there is none."""
         if self._bundle:
             return self._bundle.get(path, "")
         file = self._root / path
-        return _UNSENT.sub("", file.read_text()) if file.is_file() else ""
+        return _COMMENT.sub("", file.read_text()) if file.is_file() else ""
 
     def _in_scope(self, name: str) -> str:
         """The text of that include in a scope of its own; made once, as many scripts need it."""
