@@ -276,3 +276,22 @@ def test_a_follower_that_had_failed_leaves_no_count(app: Lowkiq, clock: ManualCl
 
     assert [[2], [1], [1]] == [batch["a"] for batch in notes.batches]
     assert {} == left_behind(app, worker)
+
+
+def test_a_requeued_payload_does_not_take_the_count_of_a_blocked_head(app: Lowkiq, queue_name: str) -> None:
+    """P7: it is older than the head, and has not failed; so an undo finds it as it was put."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="block", merge="min")
+    queue = app.operate(worker)
+    worker.push_many([{"id": "a", "payload": 0, "score": 1.0}])
+    queue.cancel(["a"], kill=True)
+    notes.then = failing_first(notes)
+    worker.push_many([{"id": "a", "payload": 1, "score": 2.0}])
+    app.drain()
+
+    changed = queue.morgue.requeue(["a"])
+    undone = queue.undo(changed.action_id)
+
+    assert (1, {}) == (undone.restored, undone.skipped)
+    assert ["a"] == ids_of(queue.morgue.list("id"))
+    assert 0 == queue.waiting.fetch(["a"])[0].retry_count

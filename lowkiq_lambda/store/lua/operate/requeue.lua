@@ -1,8 +1,8 @@
 --! keys due jobs retry errors morgue morgue_payloads morgue_errors meta
---! needs shard action members_of texts records payloads keep_error morgue make_due started journal retry_counts
+--! needs shard action members_of texts records payloads keep_error morgue make_due started journal retry_counts trouble
 --! rarely requeue_order
 --! with tracking mark_items revive_items
---! with undo undo_rows undo_morgue touched flight trouble
+--! with undo undo_rows undo_morgue touched flight
 --! with requests requests
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
@@ -39,6 +39,8 @@ local reply = act_on_each(14, function(id, after, again)
   local row, merged = has_undo and dead_row(id, old), false
   if row then row.was, row.due_before = UNTOUCHED, call('ZSCORE', due, id) or nil end
   if row and call('HEXISTS', jobs, id) == 1 then row.was = touched_of(call('HGET', jobs, id)) end
+  local troubled = read_trouble(id)
+  local counts = troubled.blocked_since and counts_of(id, troubled, true)
   -- Before they may join what waits.
   if has_tracking then revive_items(arrivals_of(old)) end
   local progress, waited_at = kept[2] and rarely().take_progress(id, old, kept[2]), call('ZSCORE', due, id)
@@ -62,7 +64,14 @@ local reply = act_on_each(14, function(id, after, again)
   local at = tonumber(ARGV[12]) and tonumber(ARGV[12]) + requeued_ids * tonumber(ARGV[13])
   if at and waited_at then at = math.min(at, tonumber(waited_at)) end
   if not again then requeued_ids = requeued_ids + 1 end
-  if make_due(id, at) then call('ZREM', retry, id) end
+  if make_due(id, at) then
+    call('ZREM', retry, id)
+  elseif counts and not merged then
+    -- The blocked head has failed, and it may not be the oldest any more.
+    local t = read_trouble(id)
+    note_counts(id, t, counts)
+    write_trouble(id, t)
+  end
   if row then
     row.lies = (order == 'last' or progress) and old or nil
     row.entries, row.started = progress and {} or entries, progress and handed(entries, progress) or nil
